@@ -7,11 +7,8 @@ import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
 import braid.model.MemoryKind;
-import braid.model.Profile;
-import braid.model.Timing;
 import braid.model.VerificationFailed;
 import braid.schedule.Part;
-import braid.schedule.Schedule;
 import org.jspecify.annotations.Nullable;
 
 /// Attention over a sequence whose tokens are divided among the ranks, built once and ready to run
@@ -28,11 +25,10 @@ import org.jspecify.annotations.Nullable;
 /// [AttentionSpec] shows the result as unfused code; the method never changes it. `build()` fills
 /// query, key and value with small integers, so that it can be verified at once; overwrite them
 /// with your own data. All ranks of the group build, run and measure it together.
-public final class Attention implements ChainLink {
-  private final PlanLease lease;
+public final class Attention extends ChainLink {
 
   private Attention(PlanLease lease) {
-    this.lease = lease;
+    super(lease);
   }
 
   /// Begins attention on a group.
@@ -136,11 +132,6 @@ public final class Attention implements ChainLink {
     }
   }
 
-  @Override
-  public ProcessGroup group() {
-    return lease.group();
-  }
-
   public AttentionSpec spec() {
     return (AttentionSpec) lease.plan().problem();
   }
@@ -148,11 +139,6 @@ public final class Attention implements ChainLink {
   /// Returns the tuning.
   public ContextParallel method() {
     return lease.plan().tuning().context().orElseThrow();
-  }
-
-  /// Returns the schedule: the steps of every rank.
-  public Schedule schedule() {
-    return lease.plan().schedule();
   }
 
   /// Returns the query of this rank's tokens: a row per token, in the order of the layout.
@@ -182,30 +168,6 @@ public final class Attention implements ChainLink {
     return lease.open(Part.LSE);
   }
 
-  /// Runs one iteration and waits for its end on this rank; by then no rank reads this rank's
-  /// memory or writes to it.
-  public void run() {
-    lease.run(0);
-  }
-
-  /// Runs the iterations and returns the nanoseconds of each on this rank, in the backend's default
-  /// form: see [Pipeline#time(int)].
-  public long[] time(int iterations) {
-    return time(iterations, group().context().backend().timing());
-  }
-
-  /// Runs the iterations and returns the nanoseconds of each on this rank, in the given form. All
-  /// ranks call it together.
-  public long[] time(int iterations, Timing form) {
-    return lease.time(iterations, form);
-  }
-
-  /// Runs the iterations one at a time and returns this rank's spans on the clock of the group's
-  /// rank 0. The front gathers the profile too.
-  public Profile profile(int iterations) {
-    return lease.profile(iterations);
-  }
-
   /// Runs once and compares each rank's output and log-sum-exp with attention to the whole sequence
   /// in double precision. Each value has its own bound, from the roundings of fp32 and of the
   /// output's type. The comparison takes about `spec().flops()` plain operations of the host.
@@ -227,22 +189,5 @@ public final class Attention implements ChainLink {
   /// Verifies the results after `changed` has run, by which tests alter them.
   void verify(@Nullable Tolerance tolerance, Runnable changed) {
     lease.verify(changed, () -> AttentionReference.compare(lease.plan(), tolerance));
-  }
-
-  PlanLease lease() {
-    return lease;
-  }
-
-  /// Closes the attention; its views end. The plan is kept for the next one of the same problem and
-  /// tuning, until the group is closed. Closing twice is harmless, and no rank waits for another.
-  @Override
-  public void close() {
-    group().disown(this);
-    lease.close();
-  }
-
-  @Override
-  public String toString() {
-    return lease.toString();
   }
 }

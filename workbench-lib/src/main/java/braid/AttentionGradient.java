@@ -8,11 +8,8 @@ import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
 import braid.model.MemoryKind;
-import braid.model.Profile;
-import braid.model.Timing;
 import braid.model.VerificationFailed;
 import braid.schedule.Part;
-import braid.schedule.Schedule;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -33,14 +30,12 @@ import org.jspecify.annotations.Nullable;
 /// fills the output's gradient with small integers; overwrite it with your own data. Sums are in
 /// fp32, and the schedule fixes their order between blocks; see [Builder#deterministic] for the
 /// order within a block. All ranks of the group build, run and measure it together.
-public final class AttentionGradient implements ChainLink {
+public final class AttentionGradient extends ChainLink {
   private static final List<Part> OF_FORWARD =
       List.of(Part.QUERY, Part.KEY, Part.VALUE, Part.OUTPUT, Part.LSE);
 
-  private final PlanLease lease;
-
   private AttentionGradient(PlanLease lease) {
-    this.lease = lease;
+    super(lease);
   }
 
   /// Collects the parts of a backward pass; each is set at most once.
@@ -79,7 +74,7 @@ public final class AttentionGradient implements ChainLink {
                 .formatted(spec, attention.spec()));
       }
       spec = attention.spec();
-      OF_FORWARD.forEach(part -> bindings.add(part, attention.lease()));
+      OF_FORWARD.forEach(part -> bindings.add(part, attention.lease));
       return this;
     }
 
@@ -179,15 +174,6 @@ public final class AttentionGradient implements ChainLink {
     }
   }
 
-  @Override
-  public ProcessGroup group() {
-    return lease.group();
-  }
-
-  PlanLease lease() {
-    return lease;
-  }
-
   public AttentionGradientSpec spec() {
     return (AttentionGradientSpec) lease.plan().problem();
   }
@@ -195,11 +181,6 @@ public final class AttentionGradient implements ChainLink {
   /// Returns the tuning.
   public ContextParallel method() {
     return lease.plan().tuning().context().orElseThrow();
-  }
-
-  /// Returns the schedule: the steps of every rank.
-  public Schedule schedule() {
-    return lease.plan().schedule();
   }
 
   /// Returns the query of this rank's tokens.
@@ -248,30 +229,6 @@ public final class AttentionGradient implements ChainLink {
     return lease.open(Part.VALUE_GRADIENT);
   }
 
-  /// Runs one iteration and waits for its end on this rank; by then this rank has the gradients of
-  /// all its tokens, and every rank has read its keys and values.
-  public void run() {
-    lease.run(0);
-  }
-
-  /// Runs the iterations and returns the nanoseconds of each on this rank, in the backend's default
-  /// form: see [Pipeline#time(int)].
-  public long[] time(int iterations) {
-    return time(iterations, group().context().backend().timing());
-  }
-
-  /// Runs the iterations and returns the nanoseconds of each on this rank, in the given form. All
-  /// ranks call it together.
-  public long[] time(int iterations, Timing form) {
-    return lease.time(iterations, form);
-  }
-
-  /// Runs the iterations one at a time and returns this rank's spans on the clock of the group's
-  /// rank 0. The front gathers the profile too.
-  public Profile profile(int iterations) {
-    return lease.profile(iterations);
-  }
-
   /// Runs once and compares each rank's gradients with those of the whole sequence in double
   /// precision, by the output and log-sum-exp that the forward pass has left. Each value has its
   /// own bound, from the roundings of fp32 and of the gradients' type. The comparison takes about
@@ -300,18 +257,5 @@ public final class AttentionGradient implements ChainLink {
                 lease.plan(),
                 tolerance,
                 (part, numbers) -> group().gather("gather of the " + part, numbers)));
-  }
-
-  /// Closes the backward pass; its views end. Closing twice is harmless, and no rank waits for
-  /// another.
-  @Override
-  public void close() {
-    group().disown(this);
-    lease.close();
-  }
-
-  @Override
-  public String toString() {
-    return lease.toString();
   }
 }

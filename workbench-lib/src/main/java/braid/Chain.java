@@ -57,18 +57,10 @@ public final class Chain implements AutoCloseable {
             : new Iterations(
                 group,
                 stages.stream()
-                    .map(stage -> stage.stream().map(link -> lease(link).member()).toList())
+                    .map(stage -> stage.stream().map(link -> link.lease.member()).toList())
                     .toList(),
-                text(link -> link.group().equals(group) ? lease(link).text() : "on some ranks"),
+                text(link -> link.group().equals(group) ? link.lease.text() : "on some ranks"),
                 this::toString);
-  }
-
-  private static PlanLease lease(ChainLink link) {
-    return switch (link) {
-      case Pipeline pipeline -> pipeline.lease();
-      case Attention attention -> attention.lease();
-      case AttentionGradient backward -> backward.lease();
-    };
   }
 
   /// Chains pipelines, attentions and backward passes in order, on the group of the first.
@@ -100,7 +92,7 @@ public final class Chain implements AutoCloseable {
     var more = new ArrayList<>(stages);
     var stage = List.of(beside);
     for (var each : stage) {
-      lease(each).checkOpen();
+      each.lease.checkOpen();
       if (links.contains(each) || stage.indexOf(each) != stage.lastIndexOf(each)) {
         throw new BraidException(
             "%s is in the chain already; build another one for the second time".formatted(each));
@@ -115,7 +107,7 @@ public final class Chain implements AutoCloseable {
     for (int i = 0; i < stage.size(); i++) {
       for (int j = 0; j < stage.size(); j++) {
         if (i != j) {
-          lease(stage.get(i)).checkBeside(lease(stage.get(j)));
+          stage.get(i).lease.checkBeside(stage.get(j).lease);
         }
       }
     }
@@ -192,7 +184,7 @@ public final class Chain implements AutoCloseable {
     if (ready == null) {
       throw new BraidException("the chain has no pipelines; add them with then(pipeline)");
     }
-    links.forEach(link -> lease(link).checkOpen());
+    links.forEach(link -> link.lease.checkOpen());
     return ready;
   }
 
@@ -220,7 +212,7 @@ public final class Chain implements AutoCloseable {
     var lanes = new ArrayList<Measurement.Lanes>();
     for (int i = 0; i < links.size(); i++) {
       var prefix = links.size() == 1 ? "" : i + 1 + " ";
-      lanes.add(new Measurement.Lanes(prefix, lease(links.get(i)).plan().streams()));
+      lanes.add(new Measurement.Lanes(prefix, links.get(i).lease.plan().streams()));
     }
     return new Measurement(group, this::iterate).profile(iterations, lanes, this::configuration);
   }
@@ -234,18 +226,18 @@ public final class Chain implements AutoCloseable {
   /// The links, their ranks, backend, link and memory, as columns of a table.
   SequencedMap<String, String> configuration() {
     if (links.size() == 1) {
-      return lease(links.getFirst()).configuration();
+      return links.getFirst().lease.configuration();
     }
     var columns = new LinkedHashMap<String, String>();
     if (name.isEmpty()) {
       columns.put("pattern", "chain");
       for (int i = 0; i < links.size(); i++) {
-        columns.put(column(i), lease(links.get(i)).text());
+        columns.put(column(i), links.get(i).lease.text());
       }
     } else {
       columns.put("chain", name);
     }
-    var last = lease(links.getFirst()).configuration();
+    var last = links.getFirst().lease.configuration();
     last.keySet().retainAll(List.of("backend", "link", "memory"));
     columns.put("ranks", Integer.toString(group.size()));
     columns.putAll(last);
@@ -257,10 +249,10 @@ public final class Chain implements AutoCloseable {
     var columns = configuration();
     columns.remove("ranks");
     if (links.size() == 1) {
-      columns.keySet().removeAll(lease(links.getFirst()).plan().tuning().columns().keySet());
+      columns.keySet().removeAll(links.getFirst().lease.plan().tuning().columns().keySet());
     }
     for (int i = 0; i < links.size(); i++) {
-      columns.replace(column(i), lease(links.get(i)).plan().problem().toString());
+      columns.replace(column(i), links.get(i).lease.plan().problem().toString());
     }
     return columns;
   }
@@ -290,6 +282,6 @@ public final class Chain implements AutoCloseable {
   @Override
   public String toString() {
     return "chain %s, on %s"
-        .formatted(name.isEmpty() ? text(link -> lease(link).text()) : name, group.name());
+        .formatted(name.isEmpty() ? text(link -> link.lease.text()) : name, group.name());
   }
 }

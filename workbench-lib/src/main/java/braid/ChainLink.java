@@ -1,18 +1,79 @@
 package braid;
 
+import braid.model.Profile;
+import braid.model.Timing;
 import braid.model.VerificationFailed;
+import braid.schedule.Schedule;
 
-/// A pipeline, an attention or the backward pass of one, as a link of a [Chain]. To pass data, two
-/// links are bound to the same tensor of the caller.
-public sealed interface ChainLink extends AutoCloseable
+/// A pipeline, an attention or the backward pass of one: built once, ready to run many times, alone
+/// or as a link of a [Chain]. To pass data, two links of a chain are bound to the same tensor of
+/// the caller. All ranks of the group build, run and measure it together.
+public abstract sealed class ChainLink implements AutoCloseable
     permits Pipeline, Attention, AttentionGradient {
-  ProcessGroup group();
+  final PlanLease lease;
+
+  ChainLink(PlanLease lease) {
+    this.lease = lease;
+  }
+
+  public final ProcessGroup group() {
+    return lease.group();
+  }
+
+  /// Returns the schedule: the steps of every rank.
+  public final Schedule schedule() {
+    return lease.plan().schedule();
+  }
+
+  /// Runs one iteration and waits for its end on this rank; by then this rank has its results, and
+  /// no other rank accesses its memory for this iteration.
+  public final void run() {
+    lease.run(0);
+  }
+
+  /// Runs the iterations and returns the nanoseconds of each on this rank, in the backend's default
+  /// form: [Timing#BACK_TO_BACK] on GPUs, [Timing#LATENCY] on the host.
+  public final long[] time(int iterations) {
+    return time(iterations, group().context().backend().timing());
+  }
+
+  /// Runs the iterations and returns the nanoseconds of each on this rank, in the given form.
+  public final long[] time(int iterations, Timing form) {
+    return lease.time(iterations, form);
+  }
+
+  /// Runs the iterations and returns the launch overhead of each: the nanoseconds that this rank's
+  /// thread took to enqueue it. An iteration cannot be shorter than that, however fast its work is.
+  public final long[] timeEnqueuing(int iterations) {
+    return lease.timeEnqueuing(iterations);
+  }
+
+  /// Runs the iterations one at a time and returns this rank's spans on the clock of the group's
+  /// rank 0. The front gathers the profile too. Some iterations before and after run unprofiled, so
+  /// that the profile can report its own cost.
+  public final Profile profile(int iterations) {
+    return lease.profile(iterations);
+  }
 
   /// Runs once and compares the results with a reference.
   ///
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
-  void verify();
+  public abstract void verify();
+
+  final void checkOpen() {
+    lease.checkOpen();
+  }
+
+  /// Closes it; its views end. The plan is kept for the next one of the same problem and tuning,
+  /// until the group is closed. Closing twice is harmless, and no rank waits for another.
+  @Override
+  public final void close() {
+    group().disown(this);
+    lease.close();
+  }
 
   @Override
-  void close();
+  public final String toString() {
+    return lease.toString();
+  }
 }

@@ -13,9 +13,7 @@ import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.model.MemoryKind;
 import braid.model.Overlap;
-import braid.model.Profile;
 import braid.model.Scales;
-import braid.model.Timing;
 import braid.model.VerificationFailed;
 import braid.natives.profiling.NvtxRange;
 import braid.schedule.Part;
@@ -39,16 +37,15 @@ import org.jspecify.annotations.Nullable;
 /// `build()` fills the inputs with small integers, so that the pipeline can be verified at once;
 /// overwrite them with your own data. All ranks of the group build, run and measure a pipeline
 /// together.
-public final class Pipeline implements ChainLink {
+public final class Pipeline extends ChainLink {
   private static final Progress.Task VERIFYING =
       new Progress.Task("verifying", "verified", "steps");
 
-  private final PlanLease lease;
   private final Builder recipe;
 
   private Pipeline(Builder recipe, PlanLease lease) {
+    super(lease);
     this.recipe = recipe;
-    this.lease = lease;
   }
 
   /// Begins a pipeline on a group.
@@ -236,15 +233,6 @@ public final class Pipeline implements ChainLink {
     }
   }
 
-  @Override
-  public ProcessGroup group() {
-    return lease.group();
-  }
-
-  PlanLease lease() {
-    return lease;
-  }
-
   public GemmSpec spec() {
     return lease.plan().gemm();
   }
@@ -286,11 +274,6 @@ public final class Pipeline implements ChainLink {
   /// Returns true if the pipeline has this tuning.
   boolean isTuned(Overlap tuning) {
     return lease.plan().tuning().overlap().filter(tuning::equals).isPresent();
-  }
-
-  /// Returns the schedule: the steps of every rank.
-  public Schedule schedule() {
-    return lease.plan().schedule();
   }
 
   /// Returns this rank's part of the input. Write it between runs; peers may read it during a run.
@@ -413,24 +396,6 @@ public final class Pipeline implements ChainLink {
         "`%s` has no %s; make the problem with %s".formatted(spec(), part, need));
   }
 
-  /// Runs one iteration and waits for its end on this rank; by then every rank has read this rank's
-  /// input.
-  public void run() {
-    lease.run(0);
-  }
-
-  /// Runs the iterations and returns the nanoseconds of each on this rank, in the backend's default
-  /// form: [Timing#BACK_TO_BACK] on GPUs, [Timing#LATENCY] on the host.
-  public long[] time(int iterations) {
-    return time(iterations, group().context().backend().timing());
-  }
-
-  /// Runs the iterations and returns the nanoseconds of each on this rank, in the given form. All
-  /// ranks call it together.
-  public long[] time(int iterations, Timing form) {
-    return lease.time(iterations, form);
-  }
-
   /// Runs iterations in flight; `before` is called before each is enqueued, with the number of
   /// iterations that have ended.
   long[] inFlight(int count, IntConsumer before) {
@@ -440,19 +405,6 @@ public final class Pipeline implements ChainLink {
   /// Streams that iterations run on; iterations in flight are joined on the first.
   List<Stream> streams() {
     return lease.plan().streams();
-  }
-
-  /// Runs the iterations and returns the launch overhead of each: the nanoseconds that this rank's
-  /// thread took to enqueue it. An iteration cannot be shorter than that, however fast its work is.
-  public long[] timeEnqueuing(int iterations) {
-    return lease.timeEnqueuing(iterations);
-  }
-
-  /// Runs the iterations one at a time and returns this rank's spans on the clock of the group's
-  /// rank 0. The front gathers the profile too. Some iterations before and after run unprofiled, so
-  /// that the profile can report its own cost.
-  public Profile profile(int iterations) {
-    return lease.profile(iterations);
   }
 
   /// Runs once and compares each rank's part with the unfused reference. Each value has its own
@@ -510,23 +462,5 @@ public final class Pipeline implements ChainLink {
 
   private boolean isOutput(View view) {
     return lease.plan().view(Part.OUTPUT).filter(view::equals).isPresent();
-  }
-
-  void checkOpen() {
-    lease.checkOpen();
-  }
-
-  /// Closes the pipeline; its views end. The plan is kept for the next pipeline of the same problem
-  /// and tuning, until the group is closed. Closing twice is harmless, and no rank waits for
-  /// another.
-  @Override
-  public void close() {
-    group().disown(this);
-    lease.close();
-  }
-
-  @Override
-  public String toString() {
-    return lease.toString();
   }
 }

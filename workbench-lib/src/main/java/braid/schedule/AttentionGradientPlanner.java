@@ -18,9 +18,9 @@ import java.util.function.IntToLongFunction;
 
 /// Plans the backward pass of attention over a divided sequence. Every rank fetches the keys and
 /// values that its queries see, as in the forward pass, and computes the gradients of its queries.
-/// It also computes the gradients of the fetched keys and values by its queries, and sends them back
-/// to their owner, chunk by chunk: a parcel. The owner adds all parcels to the gradients by its own
-/// queries.
+/// It also computes the gradients of the fetched keys and values by its queries, and sends them
+/// back to their owner, chunk by chunk: a parcel. The owner adds all parcels to the gradients by
+/// its own queries.
 ///
 /// All sums are in fp32 and in an order that the schedule fixes, so that every run has the same
 /// result to the last bit.
