@@ -6,12 +6,11 @@ import braid.model.Collective;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.schedule.Value.Attended;
+import braid.schedule.Value.Block;
 import braid.schedule.Value.Factor;
 import braid.schedule.Value.Gelu;
 import braid.schedule.Value.Gradient;
-import braid.schedule.Value.Keys;
 import braid.schedule.Value.Origin;
-import braid.schedule.Value.Others;
 import braid.schedule.Value.Product;
 import braid.schedule.Value.Repeated;
 import braid.schedule.Value.Rescaled;
@@ -175,15 +174,12 @@ final class Expected {
 
   private void attention(AttentionSpec spec, Schedule schedule) {
     long width = (long) spec.heads() * spec.headSize();
-    long kvWidth = (long) spec.kvHeads() * spec.headSize();
-    var keys = new ArrayList<Keys>();
+    var keys = new ArrayList<Block>();
     for (int rank = 0; rank < ranks; rank++) {
-      for (var run : Tokens.of(spec, ranks, rank).runs()) {
-        var key = tokens(schedule, Part.KEY, rank, spec, kvWidth);
-        var value = tokens(schedule, Part.VALUE, rank, spec, kvWidth);
-        if (key.isPresent() && value.isPresent()) {
-          keys.add(
-              new Keys(run.positions(), byPosition(key.get(), run), byPosition(value.get(), run)));
+      var rows = tokens(schedule, List.of(Part.KEY, Part.VALUE), rank, spec);
+      if (rows.size() == 2) {
+        for (var run : Tokens.of(spec, ranks, rank).runs()) {
+          keys.add(new Block(run.positions(), byPosition(rows, run)));
         }
       }
     }
@@ -215,8 +211,8 @@ final class Expected {
   private void attentionGradient(AttentionSpec spec, Schedule schedule) {
     var queryRows = new ArrayList<List<PortRows>>();
     var keyRows = new ArrayList<List<PortRows>>();
-    var queries = new ArrayList<Others>();
-    var keys = new ArrayList<Others>();
+    var queries = new ArrayList<Block>();
+    var keys = new ArrayList<Block>();
     for (int rank = 0; rank < ranks; rank++) {
       queryRows.add(
           tokens(
@@ -226,8 +222,8 @@ final class Expected {
               spec));
       keyRows.add(tokens(schedule, List.of(Part.KEY, Part.VALUE), rank, spec));
       for (var run : Tokens.of(spec, ranks, rank).runs()) {
-        queries.add(new Others(run.positions(), byPosition(queryRows.getLast(), run)));
-        keys.add(new Others(run.positions(), byPosition(keyRows.getLast(), run)));
+        queries.add(new Block(run.positions(), byPosition(queryRows.getLast(), run)));
+        keys.add(new Block(run.positions(), byPosition(keyRows.getLast(), run)));
       }
     }
     for (int rank = 0; rank < ranks; rank++) {
@@ -244,7 +240,7 @@ final class Expected {
       int rank,
       AttentionSpec spec,
       List<PortRows> rows,
-      List<Others> others) {
+      List<Block> others) {
     for (var out : tokens(schedule, List.of(result), rank, spec)) {
       var row = new Together(rows.stream().map(each -> each.seenBy(out)).toList());
       for (var run : Tokens.of(spec, ranks, rank).runs()) {

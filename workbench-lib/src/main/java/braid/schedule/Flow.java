@@ -18,12 +18,11 @@ import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
 import braid.schedule.Step.Zero;
 import braid.schedule.Value.Attended;
+import braid.schedule.Value.Block;
 import braid.schedule.Value.Factor;
 import braid.schedule.Value.Gelu;
 import braid.schedule.Value.Gradient;
-import braid.schedule.Value.Keys;
 import braid.schedule.Value.Origin;
-import braid.schedule.Value.Others;
 import braid.schedule.Value.Piece;
 import braid.schedule.Value.Product;
 import braid.schedule.Value.Repeated;
@@ -258,7 +257,8 @@ final class Flow {
   }
 
   private void attend(int number, Attend attend) {
-    var keys = keys(number, attend);
+    var keys =
+        blocks(number, new Side(List.of(attend.key(), attend.value()), attend.keyPosition()));
     var out = attend.result().output();
     var parts = new ArrayList<List<Piece>>();
     parts.add(
@@ -285,21 +285,11 @@ final class Flow {
         attend.continued() ? List.of(attend.result()) : List.of());
   }
 
-  /// Returns the keys and values of a block by position.
-  private List<Keys> keys(int number, Attend attend) {
-    var keys = new ArrayList<Keys>();
-    var key = atPosition(read(number, attend.key(), false), attend.key(), attend.keyPosition());
-    var value =
-        atPosition(read(number, attend.value(), false), attend.value(), attend.keyPosition());
-    for (var each : key) {
-      for (var other : value) {
-        if (each.rows().overlaps(other.rows())) {
-          var both = each.within(other.rows());
-          keys.add(new Keys(both.rows(), both.value(), other.value()));
-        }
-      }
-    }
-    return keys;
+  /// Returns the rows of one side by position.
+  private List<Block> blocks(int number, Side side) {
+    return together(number, side, side.position()).stream()
+        .map(piece -> new Block(piece.rows(), piece.value()))
+        .toList();
   }
 
   private static List<Piece> atPosition(List<Piece> pieces, Region of, long position) {
@@ -336,10 +326,7 @@ final class Flow {
 
   private void gradient(
       int number, AttentionSpec spec, Part part, Side of, Side by, Region out, boolean continued) {
-    var others =
-        together(number, by, by.position()).stream()
-            .map(piece -> new Others(piece.rows(), piece.value()))
-            .toList();
+    var others = blocks(number, by);
     var parts = new ArrayList<List<Piece>>();
     if (continued) {
       parts.add(read(number, out, false));

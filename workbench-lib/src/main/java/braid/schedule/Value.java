@@ -85,25 +85,12 @@ sealed interface Value {
   ///   groups has the same value in all of them
   /// @param distance distance of the row's position from the row
   /// @param within distance of the column within its group of heads; 0 if no group is divided
-  /// @param keys by position
-  record Attended(AttentionSpec spec, Value query, long distance, long within, List<Keys> keys)
+  /// @param keys keys with values, by position
+  record Attended(AttentionSpec spec, Value query, long distance, long within, List<Block> keys)
       implements Value {
-    /// Joins consecutive keys of one array, so that the result does not depend on blocks.
     public Attended {
       spec = spec.heads(spec.group(), 1);
-      var joined = new ArrayList<Keys>();
-      for (var each :
-          keys.stream().sorted(Comparator.comparingLong(key -> key.positions().start())).toList()) {
-        long start = each.positions().start();
-        if (!joined.isEmpty()
-            && joined.getLast().positions().end() == start
-            && joined.getLast().isOf(each)) {
-          start = joined.removeLast().positions().start();
-        }
-        joined.add(
-            new Keys(new Slice(start, each.positions().end() - start), each.key(), each.value()));
-      }
-      keys = List.copyOf(joined);
+      keys = Block.joined(keys);
     }
 
     /// Returns whether it is attention of the same row.
@@ -127,19 +114,20 @@ sealed interface Value {
           query.movedColumns(whole),
           distance,
           rest,
-          keys.stream().map(each -> each.shiftedColumns(whole / spec.heads())).toList());
+          keys.stream()
+              .map(
+                  each ->
+                      new Block(each.positions(), each.rows().movedColumns(whole / spec.heads())))
+              .toList());
     }
 
     private String rowsText(Slice at) {
-      var seen = seenBy(at);
       return "%s at position %d%s to %s"
           .formatted(
               query.text(at),
               at.start() + distance,
               within == 0 ? "" : " from column %d of a group of heads on".formatted(within),
-              seen.keys.isEmpty()
-                  ? "no keys"
-                  : seen.keys.stream().map(Keys::text).collect(Collectors.joining(" and ")));
+              Block.text(seenBy(at).keys, "no keys"));
     }
 
     Attended with(Attended other) {
@@ -152,31 +140,7 @@ sealed interface Value {
     Attended seenBy(Slice rows) {
       long first = spec.firstSeen(rows.start() + distance);
       long end = spec.lastSeen(rows.end() - 1 + distance) + 1;
-      var seen = new ArrayList<Keys>();
-      for (var each : keys) {
-        long from = Math.max(first, each.positions().start());
-        long to = Math.min(end, each.positions().end());
-        if (from < to) {
-          seen.add(new Keys(new Slice(from, to - from), each.key(), each.value()));
-        }
-      }
-      return new Attended(spec, query, distance, within, seen);
-    }
-  }
-
-  /// Keys and values of consecutive positions. A source row is identified by its distance from the
-  /// position.
-  record Keys(Slice positions, Value key, Value value) {
-    private String text() {
-      return "%s with %s".formatted(key.text(positions), value.text(positions));
-    }
-
-    private boolean isOf(Keys other) {
-      return key.equals(other.key) && value.equals(other.value);
-    }
-
-    private Keys shiftedColumns(long by) {
-      return new Keys(positions, key.movedColumns(by), value.movedColumns(by));
+      return new Attended(spec, query, distance, within, Block.within(keys, first, end));
     }
   }
 
@@ -193,34 +157,20 @@ sealed interface Value {
   /// The gradient of a row of an attention, by some of the rows on the other side: of the query by
   /// keys and values, of key and value by queries.
   ///
-  /// @param part the part that it is the gradient of Columns are those of one group of query heads
-  ///   and the head of key and value that they share: the gradients of several such groups have the
-  ///   same value in all of them.
+  /// Columns are those of one group of query heads and the head of key and value that they share:
+  /// the gradients of several such groups have the same value in all of them.
   ///
+  /// @param part the part that it is the gradient of
   /// @param row the row: query, output, LSE and the output's gradient, or key and value
   /// @param distance distance of the row's position from the row
   /// @param within distance of the column within its head or group of heads; 0 if none is divided
   /// @param others by position
   record Gradient(
-      AttentionSpec spec, Part part, Value row, long distance, long within, List<Others> others)
+      AttentionSpec spec, Part part, Value row, long distance, long within, List<Block> others)
       implements Value {
-    /// Joins consecutive rows of one array, so that the result does not depend on blocks.
     public Gradient {
       spec = spec.heads(spec.group(), 1);
-      var joined = new ArrayList<Others>();
-      for (var each :
-          others.stream()
-              .sorted(Comparator.comparingLong(one -> one.positions().start()))
-              .toList()) {
-        long start = each.positions().start();
-        if (!joined.isEmpty()
-            && joined.getLast().positions().end() == start
-            && joined.getLast().rows().equals(each.rows())) {
-          start = joined.removeLast().positions().start();
-        }
-        joined.add(new Others(new Slice(start, each.positions().end() - start), each.rows()));
-      }
-      others = List.copyOf(joined);
+      others = Block.joined(others);
     }
 
     private boolean isOf(Gradient other) {
@@ -246,7 +196,7 @@ sealed interface Value {
           distance,
           rest,
           others.stream()
-              .map(each -> new Others(each.positions(), movedGroups(each.rows(), groups)))
+              .map(each -> new Block(each.positions(), movedGroups(each.rows(), groups)))
               .toList());
     }
 
@@ -278,35 +228,58 @@ sealed interface Value {
       boolean ofQuery = part == Part.QUERY;
       long first = ofQuery ? spec.firstSeen(start) : spec.firstSeeing(start);
       long end = 1 + (ofQuery ? spec.lastSeen(last) : spec.lastSeeing(last));
-      var seen = new ArrayList<Others>();
-      for (var each : others) {
-        long from = Math.max(first, each.positions().start());
-        long to = Math.min(end, each.positions().end());
-        if (from < to) {
-          seen.add(new Others(new Slice(from, to - from), each.rows()));
-        }
-      }
-      return new Gradient(spec, part, row, distance, within, seen);
+      return new Gradient(spec, part, row, distance, within, Block.within(others, first, end));
     }
 
     private String rowsText(Slice at) {
-      var seen = seenBy(at);
       return "the gradient of %s in %s at position %d%s by %s"
           .formatted(
               part,
               row.text(at),
               at.start() + distance,
               within == 0 ? "" : " from column %d of its heads on".formatted(within),
-              seen.others.isEmpty()
-                  ? "nothing"
-                  : seen.others.stream().map(Others::text).collect(Collectors.joining(" and ")));
+              Block.text(seenBy(at).others, "nothing"));
     }
   }
 
   /// Rows of consecutive positions. A source row is identified by its distance from the position.
-  record Others(Slice positions, Value rows) {
-    private String text() {
-      return rows.text(positions);
+  record Block(Slice positions, Value rows) {
+    /// Joins consecutive rows of one array, so that a value does not depend on how it was divided.
+    private static List<Block> joined(List<Block> blocks) {
+      var joined = new ArrayList<Block>();
+      var sorted =
+          blocks.stream().sorted(Comparator.comparingLong(one -> one.positions.start())).toList();
+      for (var each : sorted) {
+        long start = each.positions.start();
+        if (!joined.isEmpty()
+            && joined.getLast().positions.end() == start
+            && joined.getLast().rows.equals(each.rows)) {
+          start = joined.removeLast().positions.start();
+        }
+        joined.add(new Block(new Slice(start, each.positions.end() - start), each.rows));
+      }
+      return List.copyOf(joined);
+    }
+
+    /// Returns the blocks without positions before `first`, or from `end` on.
+    private static List<Block> within(List<Block> blocks, long first, long end) {
+      var within = new ArrayList<Block>();
+      for (var each : blocks) {
+        long from = Math.max(first, each.positions.start());
+        long to = Math.min(end, each.positions.end());
+        if (from < to) {
+          within.add(new Block(new Slice(from, to - from), each.rows));
+        }
+      }
+      return within;
+    }
+
+    private static String text(List<Block> blocks, String none) {
+      return blocks.isEmpty()
+          ? none
+          : blocks.stream()
+              .map(each -> each.rows.text(each.positions))
+              .collect(Collectors.joining(" and "));
     }
   }
 
@@ -428,8 +401,7 @@ sealed interface Value {
       case Rescaled stored -> stored.of().isKnown();
       case Attended attended ->
           attended.query().isKnown()
-              && attended.keys().stream()
-                  .allMatch(each -> each.key().isKnown() && each.value().isKnown());
+              && attended.keys().stream().allMatch(each -> each.rows().isKnown());
       case Statistics statistics -> statistics.of().isKnown();
       case Together together -> together.of().stream().allMatch(Value::isKnown);
       case Gradient gradient ->
