@@ -1,6 +1,5 @@
 package braid.schedule;
 
-import braid.schedule.Value.Piece;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -14,7 +13,7 @@ import java.util.TreeSet;
 /// Values of all arrays during [Flow]. The columns of an array are divided into strips where copies
 /// take some of them; within a strip all columns of a row have the same value.
 final class Contents {
-  private final Map<Strip, NavigableMap<Long, Piece>> memory = new HashMap<>();
+  private final Map<Strip, NavigableMap<Long, Written>> memory = new HashMap<>();
 
   /// First columns of the strips of each array.
   private final Map<Array, NavigableSet<Long>> strips = new HashMap<>();
@@ -29,7 +28,7 @@ final class Contents {
     }
   }
 
-  private NavigableMap<Long, Piece> pieces(Region region) {
+  private NavigableMap<Long, Written> pieces(Region region) {
     return memory.computeIfAbsent(Strip.of(region), _ -> new TreeMap<>());
   }
 
@@ -64,7 +63,7 @@ final class Contents {
   }
 
   /// Returns the pieces of a strip's region that have a value.
-  List<Piece> known(Region region) {
+  List<Written> known(Region region) {
     var pieces = pieces(region);
     var rows = region.slice();
     var first = pieces.floorKey(rows.start());
@@ -91,7 +90,7 @@ final class Contents {
   }
 
   /// Sets the value of rows of a strip.
-  void put(Region region, Piece piece) {
+  void put(Region region, Written piece) {
     var pieces = pieces(region);
     var rows = piece.rows();
     cut(pieces, rows.start());
@@ -100,7 +99,7 @@ final class Contents {
     pieces.put(rows.start(), piece);
   }
 
-  private static void cut(NavigableMap<Long, Piece> pieces, long at) {
+  private static void cut(NavigableMap<Long, Written> pieces, long at) {
     var found = pieces.floorEntry(at);
     if (found != null) {
       var piece = found.getValue();

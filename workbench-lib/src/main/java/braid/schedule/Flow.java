@@ -23,7 +23,6 @@ import braid.schedule.Value.Factor;
 import braid.schedule.Value.Gelu;
 import braid.schedule.Value.Gradient;
 import braid.schedule.Value.Origin;
-import braid.schedule.Value.Piece;
 import braid.schedule.Value.Product;
 import braid.schedule.Value.Repeated;
 import braid.schedule.Value.Rescaled;
@@ -87,7 +86,7 @@ final class Flow {
       if (port.given() == given) {
         for (var region : port.regions()) {
           for (var gap : contents.gaps(region)) {
-            contents.put(region, new Piece(gap, named(region, origin), CALLER));
+            contents.put(region, new Written(gap, named(region, origin), CALLER));
           }
         }
       }
@@ -101,14 +100,14 @@ final class Flow {
   /// Returns the values of a region, all of which must have been written or given.
   ///
   /// @param outputs true if outputs may be read as they were before the iteration
-  private List<Piece> read(int number, Region region, boolean outputs) {
+  private List<Written> read(int number, Region region, boolean outputs) {
     var parts = contents.strips(region);
     var first = readStrip(number, parts.getFirst(), outputs);
     for (var other : parts.subList(1, parts.size())) {
       var next = readStrip(number, other, outputs);
       boolean known =
           Stream.concat(first.stream(), next.stream()).allMatch(each -> each.value().isKnown());
-      if (known && !Value.joined(next).equals(Value.joined(first))) {
+      if (known && !Written.joined(next).equals(Written.joined(first))) {
         findings.add(
             "%s reads %s and %s, which are not columns of the same rows; copy both from one row"
                 .formatted(wiring.name(number), parts.getFirst(), other));
@@ -117,8 +116,8 @@ final class Flow {
     return first;
   }
 
-  private List<Piece> readStrip(int number, Region region, boolean outputs) {
-    var all = new ArrayList<Piece>();
+  private List<Written> readStrip(int number, Region region, boolean outputs) {
+    var all = new ArrayList<Written>();
     long from = region.row();
     long unknown = 0;
     for (var piece : contents.known(region)) {
@@ -139,19 +138,19 @@ final class Flow {
     return all;
   }
 
-  private static long addUnknown(Region region, long from, long to, List<Piece> into) {
+  private static long addUnknown(Region region, long from, long to, List<Written> into) {
     if (from < to) {
-      into.add(new Piece(new Slice(from, to - from), named(region, Origin.UNKNOWN), CALLER));
+      into.add(new Written(new Slice(from, to - from), named(region, Origin.UNKNOWN), CALLER));
     }
     return to - from;
   }
 
   /// Writes values; `reads` is true if the step has read the values that it overwrites.
-  private void write(int number, Region region, List<Piece> values, boolean reads) {
+  private void write(int number, Region region, List<Written> values, boolean reads) {
     contents.strips(region).forEach(strip -> writeStrip(number, strip, values, reads));
   }
 
-  private void writeStrip(int number, Region region, List<Piece> values, boolean reads) {
+  private void writeStrip(int number, Region region, List<Written> values, boolean reads) {
     for (var old : contents.known(region)) {
       boolean caller = old.writer() == CALLER;
       if (caller && old.value() instanceof Rows rows && rows.origin() == Origin.GIVEN) {
@@ -170,7 +169,7 @@ final class Flow {
       }
     }
     for (var piece : values) {
-      contents.put(region, new Piece(piece.rows(), piece.value(), number));
+      contents.put(region, new Written(piece.rows(), piece.value(), number));
     }
   }
 
@@ -188,17 +187,17 @@ final class Flow {
       case Copy copy -> copy.moves().forEach(move -> copy(number, move));
       case Gemm gemm -> multiply(number, gemm);
       case Reduce reduce -> {
-        var parts = new ArrayList<List<Piece>>();
+        var parts = new ArrayList<List<Written>>();
         for (var part : reduce.parts()) {
           parts.add(moved(read(number, part, false), part, reduce.output()));
         }
         boolean inPlace = reduce.parts().contains(reduce.output());
-        finish(number, reduce.finish(), reduce.output(), Value.sum(parts, number), inPlace);
+        finish(number, reduce.finish(), reduce.output(), Written.sum(parts, number), inPlace);
       }
       case Attend attend -> attend(number, attend);
       case AttendGradient gradient -> gradient(number, gradient);
       case Merge merge -> {
-        var parts = new ArrayList<List<Piece>>();
+        var parts = new ArrayList<List<Written>>();
         for (var part : merge.parts()) {
           parts.add(attended(number, part, merge.result()));
         }
@@ -208,7 +207,7 @@ final class Flow {
           write(
               number,
               zero.target(),
-              List.of(new Piece(zero.target().slice(), Value.Sum.ZERO, number)),
+              List.of(new Written(zero.target().slice(), Value.Sum.ZERO, number)),
               false);
       case Prepare prepare ->
           write(
@@ -235,7 +234,7 @@ final class Flow {
   }
 
   /// Returns the values of rows after a copy to other rows and columns.
-  private static List<Piece> moved(List<Piece> pieces, Region from, Region to) {
+  private static List<Written> moved(List<Written> pieces, Region from, Region to) {
     return pieces.stream()
         .map(piece -> piece.shifted(to.row() - from.row()))
         .map(piece -> piece.shiftedColumns(to.column() - from.column()))
@@ -248,9 +247,10 @@ final class Flow {
       boolean scaled =
           tile.input().buffer().dtype().isFp8() || gemm.weight().buffer().dtype().isFp8();
       int scales = scaled ? 0 : Product.UNSCALED;
-      var products = new ArrayList<Piece>();
+      var products = new ArrayList<Written>();
       for (var piece : moved(read(number, tile.input(), false), tile.input(), tile.output())) {
-        products.add(new Piece(piece.rows(), new Product(piece.value(), factors, scales), number));
+        products.add(
+            new Written(piece.rows(), new Product(piece.value(), factors, scales), number));
       }
       finish(number, gemm.finish(), tile.output(), products, false);
     }
@@ -260,12 +260,12 @@ final class Flow {
     var keys =
         blocks(number, new Side(List.of(attend.key(), attend.value()), attend.keyPosition()));
     var out = attend.result().output();
-    var parts = new ArrayList<List<Piece>>();
+    var parts = new ArrayList<List<Written>>();
     parts.add(
         moved(read(number, attend.query(), false), attend.query(), out).stream()
             .map(
                 row ->
-                    new Piece(
+                    new Written(
                         row.rows(),
                         new Attended(
                             attend.spec(),
@@ -292,7 +292,7 @@ final class Flow {
         .toList();
   }
 
-  private static List<Piece> atPosition(List<Piece> pieces, Region of, long position) {
+  private static List<Written> atPosition(List<Written> pieces, Region of, long position) {
     return pieces.stream().map(piece -> piece.shifted(position - of.row())).toList();
   }
 
@@ -327,7 +327,7 @@ final class Flow {
   private void gradient(
       int number, AttentionSpec spec, Part part, Side of, Side by, Region out, boolean continued) {
     var others = blocks(number, by);
-    var parts = new ArrayList<List<Piece>>();
+    var parts = new ArrayList<List<Written>>();
     if (continued) {
       parts.add(read(number, out, false));
     }
@@ -335,23 +335,23 @@ final class Flow {
         mapped(
             together(number, of, out.row()),
             row -> new Gradient(spec, part, row, of.position() - out.row(), 0, others)));
-    write(number, out, Value.sum(parts, number), continued);
+    write(number, out, Written.sum(parts, number), continued);
   }
 
   /// Returns the rows of one side from row `to` on.
-  private List<Piece> together(int number, Side side, long to) {
-    var all = new ArrayList<List<Piece>>();
+  private List<Written> together(int number, Side side, long to) {
+    var all = new ArrayList<List<Written>>();
     for (var region : side.regions()) {
       all.add(atPosition(read(number, region, false), region, to));
     }
-    return Value.combined(all, number, Together::new);
+    return Written.combined(all, number, Together::new);
   }
 
   /// Returns the attention in a partial result, in other rows.
-  private List<Piece> attended(int number, Partial partial, Partial to) {
+  private List<Written> attended(int number, Partial partial, Partial to) {
     var outputs = moved(read(number, partial.output(), false), partial.output(), to.output());
     var statistics = moved(read(number, partial.lse(), false), partial.lse(), to.output());
-    return Value.combined(
+    return Written.combined(
         List.of(outputs, statistics),
         number,
         both -> {
@@ -365,8 +365,8 @@ final class Flow {
         });
   }
 
-  private List<Piece> merged(int number, List<List<Piece>> parts) {
-    return Value.combined(
+  private List<Written> merged(int number, List<List<Written>> parts) {
+    return Written.combined(
         parts,
         number,
         values -> {
@@ -388,7 +388,7 @@ final class Flow {
   }
 
   /// Writes attention and its statistics; `read` are the partial results that the step has read.
-  private void write(int number, Partial result, List<Piece> values, List<Partial> read) {
+  private void write(int number, Partial result, List<Written> values, List<Partial> read) {
     write(
         number,
         result.output(),
@@ -424,8 +424,9 @@ final class Flow {
     return List.copyOf(factors);
   }
 
-  private void finish(int number, Finish finish, Region out, List<Piece> values, boolean inPlace) {
-    var terms = new ArrayList<List<Piece>>();
+  private void finish(
+      int number, Finish finish, Region out, List<Written> values, boolean inPlace) {
+    var terms = new ArrayList<List<Written>>();
     terms.add(finish.scaled() ? mapped(values, Value::scaled) : values);
     if (finish.accumulate()) {
       terms.add(read(number, out, true));
@@ -435,9 +436,9 @@ final class Flow {
         .ifPresent(
             bias -> {
               var row = read(number, bias.on(out.rank()), false).getFirst().value();
-              terms.add(List.of(new Piece(out.slice(), new Repeated(row), number)));
+              terms.add(List.of(new Written(out.slice(), new Repeated(row), number)));
             });
-    var done = Value.sum(terms, number);
+    var done = Written.sum(terms, number);
     if (finish.preActivation().isPresent()) {
       var kept = finish.preActivation().get().on(out.rank(), out.slice());
       write(number, kept, done, false);
@@ -459,9 +460,9 @@ final class Flow {
             });
   }
 
-  private static List<Piece> mapped(List<Piece> pieces, UnaryOperator<Value> change) {
+  private static List<Written> mapped(List<Written> pieces, UnaryOperator<Value> change) {
     return pieces.stream()
-        .map(piece -> new Piece(piece.rows(), change.apply(piece.value()), piece.writer()))
+        .map(piece -> new Written(piece.rows(), change.apply(piece.value()), piece.writer()))
         .toList();
   }
 
@@ -478,10 +479,10 @@ final class Flow {
     expected
         .findings()
         .forEach(line -> findings.add("%s: %s".formatted(wiring.name(meeting[0]), line)));
-    var values = new ArrayList<List<Piece>>();
+    var values = new ArrayList<List<Written>>();
     for (var output : expected.outputs()) {
       var out = output.rows();
-      var terms = new ArrayList<List<Piece>>();
+      var terms = new ArrayList<List<Written>>();
       output
           .value()
           .terms()
@@ -493,7 +494,7 @@ final class Flow {
                 var pieces = moved(read(meeting[rows.rank()], from, false), from, out);
                 terms.addAll(Collections.nCopies(times, pieces));
               });
-      values.add(Value.sum(terms, meeting[out.rank()]));
+      values.add(Written.sum(terms, meeting[out.rank()]));
     }
     for (int i = 0; i < values.size(); i++) {
       var out = expected.outputs().get(i).rows();
@@ -510,7 +511,7 @@ final class Flow {
   }
 
   /// Returns whether a piece is an output that no step has written.
-  private static boolean isBefore(Piece piece) {
+  private static boolean isBefore(Written piece) {
     return piece.writer() == CALLER
         && piece.value() instanceof Rows rows
         && rows.origin() == Origin.BEFORE;
@@ -531,7 +532,7 @@ final class Flow {
     }
   }
 
-  private static Region at(Region of, Piece piece) {
+  private static Region at(Region of, Written piece) {
     return of.rows(piece.rows());
   }
 }

@@ -60,14 +60,19 @@ final class Parcels {
     boolean bySender = how.method() == Method.RING;
     this.arrivals =
         IntStream.range(0, ranks).mapToObj(owner -> arrivals(owner, bySender, ranks)).toList();
-    this.free = builder.flag("free", ranks * chunks);
     var shapes =
         Schedule.Builder.shapes(
             ranks, rank -> new Shape(SLOTS * room(rank), columns.applyAsLong(rank)));
+    this.free = builder.flag("free", ranks * chunks);
     this.inbox =
         new KeyValue(
-            builder.add(new Buffer("inbox of key gradient", DType.FP32, shapes, true, false)),
-            builder.add(new Buffer("inbox of value gradient", DType.FP32, shapes, true, false)));
+            new Buffer("inbox of key gradient", DType.FP32, shapes, true, false),
+            new Buffer("inbox of value gradient", DType.FP32, shapes, true, false));
+    // Heads of a single group of ranks have no parcels, and need no memory for them.
+    if (arrivals.stream().anyMatch(parcels -> !parcels.isEmpty())) {
+      builder.add(inbox.key());
+      builder.add(inbox.value());
+    }
   }
 
   private List<Parcel> arrivals(int owner, boolean bySender, int ranks) {
