@@ -99,9 +99,9 @@ public final class OutputMerger {
       return end;
     }
 
-    long find(long hash, long from, long window) {
+    long find(long hash, long from) {
       long first = Math.max(from, begin);
-      long last = Math.min(end, first + window);
+      long last = Math.min(end, first + WINDOW_LINES);
       for (long line = first; line < last; line++) {
         if (ring[at(line, ring)] == hash) {
           return line;
@@ -238,7 +238,12 @@ public final class OutputMerger {
     var other = ranks.get(rank);
     while (!other.held.isEmpty()) {
       var head = other.held.peek();
-      long match = reference.find(head.hash, other.next, WINDOW_LINES + other.early);
+      long match = reference.find(head.hash, other.next);
+      if (match < 0 && other.early > 0) {
+        // Lines that were shown early may equal those that rank 0 has printed since.
+        long around = other.next + other.early - WINDOW_LINES / 2;
+        match = reference.find(head.hash, Math.max(other.next, around));
+      }
       if (match >= 0) {
         other.next = match + 1;
         other.early = 0;
