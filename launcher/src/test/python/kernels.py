@@ -16,6 +16,11 @@ ARGV = json.loads(os.environ["BRAID_KERNEL_ARGV"])
 TIMEOUT_S = 120
 
 
+def times(few, all):
+    """Returns the number of repetitions: all of them in a whole run (braid.internal.selftest.Sweep)."""
+    return all if os.environ.get("BRAID_SWEEP") == "all" else few
+
+
 def install_kernelspec(name, ranks):
     """Writes a kernelspec into JUPYTER_PATH, as `braid kernel install` does."""
     folder = os.path.join(os.environ["JUPYTER_PATH"], "kernels", name)

@@ -1,6 +1,6 @@
 """Interrupts as a client sends them: one stops the cell on every rank, a second ends ranks that do not stop."""
 
-from kernels import KernelCase
+from kernels import KernelCase, times
 
 
 def begun(code):
@@ -48,7 +48,7 @@ class InterruptTest(KernelCase):
                 self.assertEqual("42", self.kernel.run("world.barrier(); kept + 1").result())
 
     def test_each_interrupt_ends_one_cell_as_soon_as_the_cell_is_announced(self):
-        for _ in range(10):
+        for _ in range(times(3, 10)):
             for header in ("", "%%front\n"):
                 msg_id = self.kernel.execute(header + "while (true) { }")
                 self.kernel.until(lambda m: m["msg_type"] == "execute_input")

@@ -11,9 +11,9 @@ import nbformat
 import zmq
 from nbclient import NotebookClient
 
-from kernels import ARGV, TIMEOUT_S, Kernel, KernelCase, children, install_kernelspec, wait_for_end
+from kernels import ARGV, TIMEOUT_S, Kernel, KernelCase, children, install_kernelspec, times, wait_for_end
 
-LINES = 20_000
+LINES = times(5_000, 20_000)
 PRINTING = """
 int me = Integer.parseInt(System.getenv("RANK"));
 for (int i = 0; i < %d; i++) System.out.println("line " + i + " of rank " + me);

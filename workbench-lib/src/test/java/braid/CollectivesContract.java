@@ -1,6 +1,7 @@
 package braid;
 
 import braid.internal.selftest.CollectiveCase;
+import braid.internal.selftest.Sweep;
 import java.util.List;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -13,6 +14,7 @@ abstract class CollectivesContract {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4})
   void everyCollectiveInEveryTypeWayAndSize(int ranks) throws Exception {
-    check(ranks, CollectiveCase.supported(CollectiveCase.table(), Capabilities.hostCollectives()));
+    var all = CollectiveCase.supported(CollectiveCase.table(), Capabilities.hostCollectives());
+    check(ranks, Sweep.oneOf(4, all));
   }
 }

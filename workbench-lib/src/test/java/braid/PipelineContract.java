@@ -2,6 +2,7 @@ package braid;
 
 import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.PipelineCases;
+import braid.internal.selftest.Sweep;
 import braid.model.GemmSpec.Pattern;
 import java.util.List;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -16,18 +17,18 @@ abstract class PipelineContract {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4})
   void everyCellOfTheTableInEveryTypeAndSize(int ranks) throws Exception {
-    check(ranks, PipelineCases.table(Capabilities.host(), ranks));
+    check(ranks, Sweep.oneOf(6, PipelineCases.table(Capabilities.host(), ranks)));
   }
 
   @ParameterizedTest
   @EnumSource(Pattern.class)
   void theHostMultipliesEveryTwoTypes(Pattern pattern) throws Exception {
-    check(2, PipelineCases.mixed(pattern));
+    check(2, Sweep.oneOf(3, PipelineCases.mixed(pattern)));
   }
 
   @ParameterizedTest
   @ValueSource(ints = {1, 3})
   void everyFeatureAndOption(int ranks) throws Exception {
-    check(ranks, PipelineCases.featuresAndOptions(Capabilities.host(), ranks));
+    check(ranks, Sweep.oneOf(5, PipelineCases.featuresAndOptions(Capabilities.host(), ranks)));
   }
 }

@@ -3,6 +3,7 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.selftest.CollectiveCase;
+import braid.internal.selftest.Sweep;
 import braid.model.DType;
 import java.util.Arrays;
 import java.util.List;
@@ -15,7 +16,7 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 @Execution(ExecutionMode.CONCURRENT)
 class ProcessRanksCollectivesTest extends CollectivesContract {
   /// Sampling interval of cases: processes check slower, and run the same code.
-  private static final int SAMPLED = 5;
+  private static final int SAMPLED = Sweep.times(2, 5);
 
   @Override
   void check(int ranks, List<CollectiveCase> all) throws Exception {

@@ -3,6 +3,7 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.selftest.PipelineCase;
+import braid.internal.selftest.Sweep;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -14,7 +15,7 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 @Execution(ExecutionMode.CONCURRENT)
 class ProcessRanksPipelineTest extends PipelineContract {
   /// Sampling interval of cases: processes check slower, and run the same code.
-  private static final int SAMPLED = 7;
+  private static final int SAMPLED = Sweep.times(2, 7);
 
   @Override
   void check(int ranks, List<PipelineCase> all) throws Exception {

@@ -8,6 +8,7 @@ import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.Program;
 import braid.internal.selftest.Programs;
 import braid.internal.selftest.RefusedCase;
+import braid.internal.selftest.Sweep;
 import braid.internal.selftest.ViewCase;
 import braid.model.ChunkOrder;
 import braid.model.DType;
@@ -29,8 +30,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// Programs drawn from a seed, on 1 to 5 ranks, compared with plain loops. A failure prints the
 /// seed of its program, which runs alone with `-Dbraid.seed=SEED -Dbraid.programs=1`.
 class RandomProgramsTest {
-  private static final int PROGRAMS_PER_RANK_COUNT = Integer.getInteger("braid.programs", 100);
-  private static final int ON_PROCESSES = 20;
+  private static final int PROGRAMS_PER_RANK_COUNT =
+      Integer.getInteger("braid.programs", Sweep.times(25, 100));
+  private static final int ON_PROCESSES = Sweep.times(5, 20);
 
   private static long seed() {
     return Long.getLong("braid.seed", ThreadLocalRandom.current().nextInt(1_000_000_000));

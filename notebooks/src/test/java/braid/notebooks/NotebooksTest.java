@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assertions.fail;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
+import braid.internal.selftest.Sweep;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
@@ -26,8 +27,9 @@ import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /// Every notebook runs unchanged by `braid run` with small parameters. The first two also run by
-/// nbclient and by nbconvert, with their own parameters. The tests check that the cells succeed and
-/// which kinds of output they have, never a number. Three notebooks run at a time.
+/// nbclient and by nbconvert, with small parameters written into a copy, or with their own in a
+/// whole run ([Sweep]). The tests check that the cells succeed and which kinds of output they have,
+/// never a number. Three notebooks run at a time.
 @Execution(ExecutionMode.CONCURRENT)
 class NotebooksTest {
   private static final Path FOLDER = Path.of("").toAbsolutePath();
@@ -54,6 +56,8 @@ class NotebooksTest {
           "seconds=1",
           "rounds=6",
           "repeats=6");
+
+  private static final String RANKS = Integer.toString(Sweep.times(2, 4));
 
   /// Notebooks that also run by Jupyter's clients, which take every notebook the same way.
   private static final int BY_JUPYTER = 2;
@@ -97,7 +101,7 @@ class NotebooksTest {
         "braid-run",
         notebooks(),
         (notebook, out) -> {
-          var command = braid("run", notebook.toString(), "-n", "4", "-o", out.toString());
+          var command = braid("run", notebook.toString(), "-n", RANKS, "-o", out.toString());
           var parameters = codeCells(notebook).stream().filter(cell -> hasTag(cell, "parameters"));
           var declared = parameters.map(NotebooksTest::source).findFirst().orElseThrow();
           SMALL.stream()
@@ -124,7 +128,7 @@ class NotebooksTest {
                 "--ExecutePreprocessor.timeout=280",
                 "--output",
                 out.toString(),
-                notebook.toString()));
+                small(notebook).toString()));
   }
 
   @TestFactory
@@ -134,7 +138,22 @@ class NotebooksTest {
         "nbclient",
         notebooks().subList(0, BY_JUPYTER),
         (notebook, out) ->
-            List.of(PYTHON.toString(), "-c", NBCLIENT, notebook.toString(), out.toString()));
+            List.of(PYTHON.toString(), "-c", NBCLIENT, small(notebook).toString(), out.toString()));
+  }
+
+  /// Returns a copy that declares small parameters.
+  private Path small(Path notebook) throws IOException {
+    if (Sweep.ALL) {
+      return notebook;
+    }
+    var text = Files.readString(notebook);
+    for (var parameter : SMALL) {
+      text =
+          text.replaceFirst(
+              "int %s = [^;]*;".formatted(parameter.split("=", -1)[0]),
+              "int %s;".formatted(parameter.replace("=", " = ")));
+    }
+    return Files.writeString(home.resolve(notebook.getFileName()), text);
   }
 
   private static List<String> braid(String... arguments) {
@@ -167,7 +186,7 @@ class NotebooksTest {
       System.err.println("left out: " + reason);
       Assumptions.abort(reason);
     }
-    run(braid("kernel", "install", "--prefix", home.toString(), "-n", "4"));
+    run(braid("kernel", "install", "--prefix", home.toString(), "-n", RANKS));
   }
 
   private static boolean hasJupyter() throws IOException, InterruptedException {

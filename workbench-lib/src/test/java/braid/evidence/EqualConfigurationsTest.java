@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.Tuner;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
+import braid.internal.selftest.Sweep;
 import braid.model.Overlap;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -20,7 +21,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 /// Studies are measured like the tuner's: [Rounds] in shuffled order, their number decided by
 /// [RoundPlan]. `TwinStudies` counts the same on real ranks.
 class EqualConfigurationsTest {
-  private static final int STUDIES = 400;
+  private static final int STUDIES = Sweep.times(100, 400);
   private static final double UNFUSED_NANOS = 10e6;
   private static final int MOST_ROUNDS = 200;
 

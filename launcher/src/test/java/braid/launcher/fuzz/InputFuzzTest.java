@@ -3,6 +3,7 @@ package braid.launcher.fuzz;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assertions.fail;
 
+import braid.internal.selftest.Sweep;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
@@ -15,7 +16,7 @@ import org.junit.jupiter.api.Test;
 
 /// Randomly corrupted notebooks and parameters are accepted whole or refused in one line.
 class InputFuzzTest {
-  private static final int EACH = 1_000;
+  private static final int EACH = Sweep.times(200, 1_000);
 
   private static final String DECLARING =
       """

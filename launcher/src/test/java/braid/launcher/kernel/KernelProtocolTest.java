@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assertions.fail;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
+import braid.internal.selftest.Sweep;
 import braid.launcher.cli.Ran;
 import com.google.gson.Gson;
 import com.google.gson.JsonObject;
@@ -66,6 +67,7 @@ class KernelProtocolTest {
     }
     var environment = builder.environment();
     environment.put("BRAID_KERNEL_ARGV", new Gson().toJson(kernelCommand()));
+    environment.put("BRAID_SWEEP", Sweep.ALL ? "all" : "");
     environment.put("PYTHONDONTWRITEBYTECODE", "1");
     environment.put("TMPDIR", home.toString());
     for (var folder :

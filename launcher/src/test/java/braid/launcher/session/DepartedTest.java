@@ -2,6 +2,7 @@ package braid.launcher.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.internal.selftest.Sweep;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Cause;
@@ -163,7 +164,7 @@ class DepartedTest {
         var pairs = new ProcessGroup[] {
           world.subset("without0", 1, 2), world.subset("without1", 0, 2), world.subset("without2", 0, 1)};
         """);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < Sweep.times(6, 20); i++) {
       int gone = random.nextInt(RANKS);
       int late = (gone + 1 + random.nextInt(RANKS - 1)) % RANKS;
       int skew = random.nextInt(400);

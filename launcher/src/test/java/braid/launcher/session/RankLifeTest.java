@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import braid.internal.selftest.Sweep;
 import braid.internal.shared.SharedFile;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure.Cause;
@@ -73,7 +74,7 @@ class RankLifeTest {
   @Test
   void aRankKilledJustBeforeACellIsNamedByIt() throws Exception {
     try (var session = start()) {
-      for (int i = 0; i < 5; i++) {
+      for (int i = 0; i < Sweep.times(2, 5); i++) {
         kill9(session.ranks().get(2).pid());
         var failure = run(session, "1 + " + i).failure().orElseThrow();
         assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);

@@ -3,6 +3,7 @@ package braid.launcher.session;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.internal.selftest.Sweep;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Cause;
@@ -270,7 +271,7 @@ class RunningCellTest {
           "%%rank 1\nwhile (true) Thread.onSpinWait();",
           "%%front\nint n = 1;\nThread.sleep(Long.MAX_VALUE);",
         };
-    int cells = 20 * sources.length;
+    int cells = Sweep.times(5, 20) * sources.length;
     var interrupter =
         Thread.ofPlatform()
             .daemon()

@@ -58,7 +58,7 @@ final class MachineCache {
     }
   }
 
-  private static String fileName(int ranks) {
+  static String fileName(int ranks) {
     return "%s-%d-cores-%d-ranks-jdk-%s-%s-%d.txt"
         .formatted(
             processor(),

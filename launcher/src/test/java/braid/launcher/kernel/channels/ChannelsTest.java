@@ -2,6 +2,7 @@ package braid.launcher.kernel.channels;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.internal.selftest.Sweep;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.io.IOException;
@@ -175,8 +176,9 @@ class ChannelsTest {
       context.setLinger(0);
       channels.start();
       var client = subscriber(context, channels, connection.getIopubPort());
-      var publisher = publishing(channels, 600);
-      assertAllArrive(client, 600);
+      int count = Sweep.times(150, 600);
+      var publisher = publishing(channels, count);
+      assertAllArrive(client, count);
       publisher.join();
     }
   }
