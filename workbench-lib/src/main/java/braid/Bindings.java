@@ -131,7 +131,7 @@ final class Bindings {
     boolean fits =
         tensor.shape().equals(mine)
             // A line of numbers may be the weight of another pipeline.
-            || (part.isLine() && elements(tensor.shape()) == elements(mine))
+            || (part.isVector() && elements(tensor.shape()) == elements(mine))
             || (tensor instanceof SymmetricTensor
                 && tensor.shape().equals(largest(part, problem, group.size()))
                 && tail(tensor.shape()).equals(tail(mine)));

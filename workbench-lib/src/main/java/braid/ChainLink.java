@@ -5,9 +5,9 @@ import braid.model.Timing;
 import braid.model.VerificationFailed;
 import braid.schedule.Schedule;
 
-/// A pipeline, an attention or the backward pass of one: built once, ready to run many times, alone
-/// or as a link of a [Chain]. To pass data, two links of a chain are bound to the same tensor of
-/// the caller. All ranks of the group build, run and measure it together.
+/// A pipeline, an attention or the backward pass of an attention. It is built once and runs many
+/// times, alone or as a link of a [Chain]. Two links of a chain pass data through a tensor of the
+/// caller that is bound to both. All ranks of the group build, run and measure a link together.
 public abstract sealed class ChainLink implements AutoCloseable
     permits Pipeline, Attention, AttentionGradient {
   final PlanLease lease;
@@ -25,8 +25,8 @@ public abstract sealed class ChainLink implements AutoCloseable
     return lease.plan().schedule();
   }
 
-  /// Runs one iteration and waits for its end on this rank; by then this rank has its results, and
-  /// no other rank accesses its memory for this iteration.
+  /// Runs one iteration and waits for its end on this rank. Then the results are in this rank's
+  /// memory, and no other rank accesses this memory for the iteration any more.
   public final void run() {
     lease.run(0);
   }
@@ -49,8 +49,8 @@ public abstract sealed class ChainLink implements AutoCloseable
   }
 
   /// Runs the iterations one at a time and returns this rank's spans on the clock of the group's
-  /// rank 0. The front gathers the profile too. Some iterations before and after run unprofiled, so
-  /// that the profile can report its own cost.
+  /// rank 0. The front receives the profile too. Some more iterations run unprofiled before and
+  /// after these, so that the profile can report the cost of profiling.
   public final Profile profile(int iterations) {
     return lease.profile(iterations);
   }
@@ -64,8 +64,9 @@ public abstract sealed class ChainLink implements AutoCloseable
     lease.checkOpen();
   }
 
-  /// Closes it; its views end. The plan is kept for the next one of the same problem and tuning,
-  /// until the group is closed. Closing twice is harmless, and no rank waits for another.
+  /// Closes this link; its views become invalid. The plan is kept until the group is closed, for
+  /// the next link with the same problem and tuning. Closing twice is harmless, and no rank waits
+  /// for another.
   @Override
   public final void close() {
     group().disown(this);

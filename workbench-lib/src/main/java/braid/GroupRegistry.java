@@ -13,8 +13,9 @@ import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// A rank's groups by name. Closing a group frees its name. A later group of that name is new but
-/// continues the count of calls, so that it never receives a message meant for the old one.
+/// A rank's groups by name. Closing a group frees its name. A later group with the same name is a
+/// new group, but continues the old one's count of calls, so that it never receives a message for
+/// the old one.
 final class GroupRegistry implements RankContext.RankLocal {
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_-]{1,64}");
   private static final String WORLD = "world";
@@ -22,7 +23,7 @@ final class GroupRegistry implements RankContext.RankLocal {
   private final RankContext context;
   private final Map<String, ProcessGroup> groups = new HashMap<>();
   private final Map<String, Integer> counts = new HashMap<>();
-  private final Map<String, Integer> renewals = new HashMap<>();
+  private final Map<String, Integer> restarts = new HashMap<>();
   private int epoch;
 
   GroupRegistry(RankContext context) {
@@ -52,10 +53,10 @@ final class GroupRegistry implements RankContext.RankLocal {
               .formatted(name));
     }
     var members = members(parent, name, ranks);
-    return get(parent, full(parent, name), members);
+    return get(parent, qualified(parent, name), members);
   }
 
-  private static String full(ProcessGroup parent, String name) {
+  private static String qualified(ProcessGroup parent, String name) {
     return parent.name().equals(WORLD) ? name : parent.name() + "." + name;
   }
 
@@ -79,7 +80,7 @@ final class GroupRegistry implements RankContext.RankLocal {
     if (existing != null) {
       if (!existing.members().equals(members)) {
         throw new BraidException(
-            "group `%s` is of ranks %s but was requested with %s; close it first, or use another name"
+            "group `%s` has ranks %s but was requested with %s; close it first, or use another name"
                 .formatted(
                     name, ProcessGroup.numbers(existing.members()), ProcessGroup.numbers(members)));
       }
@@ -93,31 +94,31 @@ final class GroupRegistry implements RankContext.RankLocal {
     return group;
   }
 
-  /// Returns a name for the next step that the members do together: the same on all of them, and
-  /// used only once. Every epoch restarts the count, since a failed cell leaves ranks at different
-  /// counts.
+  /// Returns a name for the next call that all members make: the same on all of them, and used only
+  /// once. The count restarts in every epoch, since ranks have different counts after a failed
+  /// cell.
   ///
-  /// The count belongs to name and members, not to the group object: a group that is closed and
-  /// created again must not use a name twice, and groups of other ranks may have the same name ("my
-  /// half").
+  /// The count belongs to the group's name and members, not to the group object. A group that is
+  /// closed and created again must not use a name twice, and groups of other ranks may have the
+  /// same group name, such as "my half".
   synchronized String next(ProcessGroup group) {
-    var members = named(group);
-    var name = "%s.%d".formatted(members, renewals.getOrDefault(members, 0));
+    var key = countKey(group);
+    var name = "%s.%d".formatted(key, restarts.getOrDefault(key, 0));
     return name + "." + counts.merge(name, 1, Integer::sum);
   }
 
-  /// Restarts the count within an epoch, on all members: they called different things and may have
-  /// counted differently.
-  synchronized void renew(ProcessGroup group) {
-    renewals.merge(named(group), 1, Integer::sum);
+  /// Restarts the count of the group within an epoch. All members do this after they made different
+  /// calls, because their counts may differ then.
+  synchronized void restartCount(ProcessGroup group) {
+    restarts.merge(countKey(group), 1, Integer::sum);
   }
 
-  private String named(ProcessGroup group) {
+  private String countKey(ProcessGroup group) {
     int current = context.waits().epoch();
     if (epoch != current) {
       epoch = current;
       counts.clear();
-      renewals.clear();
+      restarts.clear();
     }
     return "%s@%s.%d".formatted(group.name(), bitmask(group.members()), epoch);
   }
@@ -130,7 +131,7 @@ final class GroupRegistry implements RankContext.RankLocal {
     return bitmask.toString(Character.MAX_RADIX);
   }
 
-  /// Returns the names in use.
+  /// Returns the names of the open groups.
   synchronized Set<String> names() {
     return Set.copyOf(groups.keySet());
   }

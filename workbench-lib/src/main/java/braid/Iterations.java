@@ -13,10 +13,10 @@ import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Runs pipelines repeatedly, stage after stage. Each iteration is a range in other profilers,
-/// which covers the whole iteration, or only its enqueueing if several are in flight. After an
-/// iteration broke off, ranks may be at different steps, so no iteration starts until the next
-/// epoch.
+/// Runs iterations of pipelines, stage after stage. Each iteration is an NVTX range, which
+/// profilers such as Nsight Systems show. The range covers the whole iteration, or only its
+/// enqueuing if several iterations are in flight. After an iteration was aborted, ranks may be at
+/// different steps, so no iteration starts until the next epoch.
 final class Iterations {
   private final List<Member> members;
   private final List<ProcessGroup> groups;
@@ -26,15 +26,15 @@ final class Iterations {
   private final NvtxRange range;
   private long enqueueNanos;
 
-  /// A plan and the step its ranks are at. After ranks called different things, they agree before
-  /// the next iteration whether it broke off on any of them.
+  /// A plan, and whether its ranks are known to be at the same step. After ranks made different
+  /// calls, they exchange before the next iteration whether any of them was aborted.
   static final class Member {
     private final ProcessGroup group;
     private final Plan plan;
     private final Supplier<String> name;
     private int epoch;
     private int round;
-    private @Nullable Throwable broken;
+    private @Nullable Throwable abortCause;
 
     /// @param name name of the pipeline, for messages
     Member(ProcessGroup group, Plan plan, Supplier<String> name) {
@@ -45,51 +45,51 @@ final class Iterations {
       this.round = group.calls().round();
     }
 
-    /// Refuses to continue in the epoch in which an iteration broke off.
+    /// Refuses to continue in the epoch in which an iteration was aborted.
     private void begin() {
       int current = group.context().waits().epoch();
       int currentRound = group.calls().round();
       if (epoch != current) {
         epoch = current;
-        broken = null;
+        abortCause = null;
         plan.beginEpoch();
       } else if (round != currentRound) {
-        agree();
+        exchangeFailures();
       }
       round = currentRound;
-      if (broken != null) {
+      if (abortCause != null) {
         throw new BraidException(
-            "%s broke off before (%s) and its ranks may be at different steps; build it again"
-                .formatted(name.get(), broken.getMessage()),
-            broken);
+            "%s was aborted before (%s), so its ranks may be at different steps; build it again"
+                .formatted(name.get(), abortCause.getMessage()),
+            abortCause);
       }
     }
 
-    private void agree() {
-      var failure = broken == null ? "" : String.valueOf(broken.getMessage());
+    private void exchangeFailures() {
+      var failure = abortCause == null ? "" : String.valueOf(abortCause.getMessage());
       var failures = group.gather(failure);
-      for (int rank = 0; rank < failures.size() && broken == null; rank++) {
+      for (int rank = 0; rank < failures.size() && abortCause == null; rank++) {
         if (!failures.get(rank).isEmpty()) {
-          broken = new BraidException("rank %d: %s".formatted(rank, failures.get(rank)));
+          abortCause = new BraidException("rank %d: %s".formatted(rank, failures.get(rank)));
           plan.spoil();
         }
       }
     }
 
-    private void breakOff(Throwable cause) {
-      broken = cause;
+    private void abort(Throwable cause) {
+      abortCause = cause;
       plan.spoil();
       if (group.calls().failed()) {
-        // The signals that its streams wait for never arrive, and the next round cannot release
-        // them.
-        plan.rest();
+        // The streams wait for signals that never arrive, and the next round does not end these
+        // waits.
+        plan.quiesce();
       }
     }
 
-    /// Returns true if its ranks are known to be at the same step, so that another pipeline can
+    /// Returns true if the ranks are known to be at the same step, so that another pipeline can
     /// reuse the plan.
     boolean inStep() {
-      return broken == null
+      return abortCause == null
           && epoch == group.context().waits().epoch()
           && round == group.calls().round();
     }
@@ -121,18 +121,18 @@ final class Iterations {
     try (var _ = range.open()) {
       enter();
       long begin = System.nanoTime();
-      count(sequence.turn(iteration));
+      countReplay(sequence.turn(iteration));
       sequence.launch(null);
       enqueueNanos = System.nanoTime() - begin;
       sequence.synchronize(this::end);
     } catch (RuntimeException | Error e) {
-      members.forEach(member -> member.breakOff(e));
+      members.forEach(member -> member.abort(e));
       throw e;
     }
   }
 
-  /// Runs iterations in flight and waits for the end of all of them on this rank. Returns the
-  /// nanoseconds between the ends of consecutive iterations.
+  /// Runs iterations with several in flight, and waits for the end of all of them on this rank.
+  /// Returns the nanoseconds between the ends of consecutive iterations.
   ///
   /// @param before called before each iteration is enqueued, with the number of iterations that
   ///   have ended
@@ -143,12 +143,12 @@ final class Iterations {
         before.accept(flight.ended());
         try (var _ = range.open()) {
           enter();
-          count(flight.launch());
+          countReplay(flight.launch());
         }
       }
       return flight.finish();
     } catch (RuntimeException | Error e) {
-      members.forEach(member -> member.breakOff(e));
+      members.forEach(member -> member.abort(e));
       throw e;
     }
   }
@@ -163,13 +163,13 @@ final class Iterations {
     return "the end of an iteration of " + name.get();
   }
 
-  private void count(boolean replayed) {
+  private void countReplay(boolean replayed) {
     if (replayed) {
       groups.getFirst().counting().add(Counter.REPLAYS);
     }
   }
 
-  /// Nanoseconds that this rank's thread took to enqueue the last iteration.
+  /// Returns the nanoseconds that this rank's thread took to enqueue the last iteration.
   long enqueueNanos() {
     return enqueueNanos;
   }

@@ -129,7 +129,7 @@ public final class LocalRanks {
   /// Returns the ranks that can no longer release a wait of another rank.
   private static Set<Integer> departed(Set<RankContext> ended) {
     return ended.stream()
-        .filter(RankContext::atRest)
+        .filter(RankContext::isIdle)
         .map(context -> context.place().rank())
         .collect(Collectors.toSet());
   }

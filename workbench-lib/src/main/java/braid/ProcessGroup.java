@@ -68,7 +68,7 @@ public final class ProcessGroup implements AutoCloseable {
             counters,
             context::backend,
             this::rendezvous,
-            () -> registry.renew(this));
+            () -> registry.restartCount(this));
     this.pool =
         new BufferPool(all, context.waits(), calls, counters, context::backend, this::rendezvous);
   }
@@ -350,7 +350,7 @@ public final class ProcessGroup implements AutoCloseable {
     checkOpen();
     if (!isMember()) {
       throw new BraidException(
-          "group `%s` is of ranks %s but this is rank %d; use it on its members only"
+          "group `%s` has ranks %s but this is rank %d; use it on its members only"
               .formatted(name, numbers(members), context.place().rank()));
     }
   }

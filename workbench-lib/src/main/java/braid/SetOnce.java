@@ -3,7 +3,7 @@ package braid;
 import braid.model.BraidException;
 import org.jspecify.annotations.Nullable;
 
-/// The rule of builders that each attribute is set at most once.
+/// Checks that a builder sets each attribute at most once.
 final class SetOnce {
   private SetOnce() {}
 

@@ -145,7 +145,7 @@ class DifferingCallsTest {
     assertThat(errors)
         .hasSize(3)
         .allSatisfy(
-            (_, message) -> assertThat(message).contains("broke off before").contains("rank 0"));
+            (_, message) -> assertThat(message).contains("was aborted before").contains("rank 0"));
   }
 
   private static Study tune(ProcessGroup world, int... splits) {
@@ -218,7 +218,7 @@ class DifferingCallsTest {
       other = Pipeline.on(world).gemm(OTHER).build();
     }
 
-    /// Builds again, on all ranks, what broke off on one.
+    /// Builds the pipelines again on all ranks after one rank's iteration was aborted.
     void rebuild() {
       close();
       one = Pipeline.on(world).gemm(ONE).build();

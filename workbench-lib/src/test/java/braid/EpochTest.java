@@ -80,7 +80,7 @@ class EpochTest {
     assertThatThrownBy(world::barrier).isInstanceOf(GroupAborted.class);
     assertThatThrownBy(pipe::run)
         .isInstanceOf(BraidException.class)
-        .hasMessageContaining("broke off before");
+        .hasMessageContaining("was aborted before");
   }
 
   /// Waits until that number of ranks wait for the given step; polls like a front.

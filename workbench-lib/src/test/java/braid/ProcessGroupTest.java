@@ -70,7 +70,7 @@ class ProcessGroupTest {
           assertThat(pair.members()).containsExactly(0, 2);
           assertThatThrownBy(() -> world.subset("pair", 0, 1))
               .hasMessage(
-                  "group `pair` is of ranks 0, 2 but was requested with 0, 1; close it first, or use another name");
+                  "group `pair` has ranks 0, 2 but was requested with 0, 1; close it first, or use another name");
         });
   }
 
@@ -84,7 +84,7 @@ class ProcessGroupTest {
             assertThat(pair.isMember()).isFalse();
             assertThatThrownBy(pair::barrier)
                 .hasMessage(
-                    "group `pair` is of ranks 0, 2 but this is rank 1; use it on its members only");
+                    "group `pair` has ranks 0, 2 but this is rank 1; use it on its members only");
           } else {
             assertThat(pair.place()).isEqualTo(new Place(world.rank() / 2, 2));
             assertThat(pair.gather((long) world.rank())).containsExactly(0, 2);

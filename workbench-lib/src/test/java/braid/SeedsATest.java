@@ -118,7 +118,7 @@ class SeedsATest {
           if (!pair.isMember()) {
             assertThatThrownBy(() -> allocate(pair, "x", 2))
                 .hasMessage(
-                    "group `pair` is of ranks 0, 2 but this is rank 1; use it on its members only");
+                    "group `pair` has ranks 0, 2 but this is rank 1; use it on its members only");
             return;
           }
           assertThat(world.subset("pair", 0, 2)).isSameAs(pair);

@@ -38,7 +38,7 @@ final class SelfTestAgreement implements AutoCloseable {
     WRONG,
     /// In the middle of the case.
     BROKEN_OFF,
-    /// Released from a wait because another rank broke off.
+    /// Released from a wait because another rank failed.
     RELEASED
   }
 
@@ -91,7 +91,7 @@ final class SelfTestAgreement implements AutoCloseable {
   }
 
   static SelfTestAgreement on(ProcessGroup group) {
-    // A later self-test must not reuse the names of groups that broke off.
+    // A later self-test must not reuse the names of groups whose case was aborted.
     var name = "self-test-" + Long.toHexString(group.broadcast(System.nanoTime(), 0));
     var context = RankContext.current();
     var memory =
@@ -175,7 +175,7 @@ final class SelfTestAgreement implements AutoCloseable {
     return "";
   }
 
-  /// Leaves the group that broke off; returns the reason if a rank cannot.
+  /// Leaves the group whose case was aborted. Returns the reason if a rank cannot.
   private String leave() {
     var trouble = "";
     try {

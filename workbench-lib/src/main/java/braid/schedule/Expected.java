@@ -22,23 +22,26 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/// Expected values of the made ports of a schedule, from the unfused code of [GemmSpec] and
-/// [AttentionSpec] and the definition of each collective; independent of the planners.
+/// Expected values of a schedule's outputs (its made ports). They follow from the unfused code of
+/// [GemmSpec] and [AttentionSpec] and from the definition of each collective, not from the
+/// planners, so they can be compared with planned schedules.
 final class Expected {
   private final int ranks;
   private final List<Output> outputs = new ArrayList<>();
   private final List<String> findings = new ArrayList<>();
 
-  /// Rows of a made port and their value.
+  /// Rows of a made port, and the value that they must have.
   record Output(Region rows, Value value) {}
 
-  /// A rank's rows of a port, with their position among the rows of all ranks.
+  /// A rank's rows of a port.
+  ///
+  /// @param start position of the first row among the rows of all ranks
   private record PortRows(Region region, long start) {
     Slice rows() {
       return new Slice(start, region.rows());
     }
 
-    /// Returns these rows as a value of other rows at the same position.
+    /// Returns the value of other rows that are equal to these rows at the same positions.
     Value seenBy(PortRows other) {
       return new Rows(
           region.buffer().name(),
@@ -47,7 +50,7 @@ final class Expected {
           Origin.GIVEN);
     }
 
-    /// Returns the region at some of the positions.
+    /// Returns the part of the region that has these positions.
     Region at(Slice rows) {
       return new Region(
           region.buffer(), region.rank(), region.row() + rows.start() - start, rows.length());
@@ -73,14 +76,16 @@ final class Expected {
     return expected;
   }
 
-  /// Returns the result of a collective of regions `x` in regions `y`, by rank.
+  /// Returns the values of the regions `y` after a collective of the regions `x`; both have one
+  /// region per rank.
   static Expected of(Collective collective, int root, List<Region> x, List<Region> y) {
     var expected = new Expected(x.size());
     expected.collected(collective, root, x, y);
     return expected;
   }
 
-  /// Returns the expected outputs; empty if the ports do not match the goal.
+  /// Returns the expected outputs. They are empty if the ports do not match the goal; then
+  /// [#findings] has the reasons.
   List<Output> outputs() {
     return findings.isEmpty() ? outputs : List.of();
   }
@@ -277,7 +282,7 @@ final class Expected {
         schedule, part, rank, new Slice(0, Tokens.of(spec, ranks, rank).rows()), columns);
   }
 
-  /// Returns the rows of a run by their positions.
+  /// Returns the rows of a run as a function of their positions in the sequence.
   private static Value byPosition(PortRows tokens, Tokens.Run run) {
     var region = tokens.region();
     return new Rows(

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.IntStream;
 
-/// Tensors of a problem, and the names of its schedule's ports.
+/// Tensor of a problem. Its name is also the name of the schedule's port for it.
 public enum Part {
   /// This rank's part of the input.
   INPUT,
@@ -46,11 +46,11 @@ public enum Part {
   /// The gradient of the value of this rank's tokens, from the queries of all ranks.
   VALUE_GRADIENT;
 
-  /// Name of the buffer with the largest magnitude of an FP8 output, which is not a port.
+  /// Name of the buffer for the largest magnitude of an fp8 output. This buffer is not a port.
   public static final String AMAX = "amax";
 
-  /// Returns whether it is a vector, not a matrix.
-  public boolean isLine() {
+  /// Returns whether this part is a vector, not a matrix.
+  public boolean isVector() {
     return switch (this) {
       case BIAS, BESIDE_INPUT, BESIDE_OUTPUT -> true;
       case INPUT,
@@ -70,7 +70,7 @@ public enum Part {
     };
   }
 
-  /// Returns whether users write it and runs read it.
+  /// Returns whether the user writes this part and a run reads it.
   public boolean given() {
     return switch (this) {
       case INPUT, WEIGHT, BIAS, BESIDE_INPUT, QUERY, KEY, VALUE, OUTPUT_GRADIENT -> true;
@@ -86,8 +86,8 @@ public enum Part {
     };
   }
 
-  /// Returns whether runs of a problem read it. A backward pass reads the results of the forward
-  /// pass.
+  /// Returns whether a run of the problem reads this part. A backward pass also reads the results
+  /// of the forward pass.
   public boolean given(Problem problem) {
     return given() || (problem instanceof AttentionGradientSpec && (this == OUTPUT || this == LSE));
   }
@@ -112,13 +112,13 @@ public enum Part {
     var buffer = buffer(problem, ranks, false);
     long rows = buffer.rows(rank);
     long columns = buffer.columns(rank);
-    if (isLine()) {
+    if (isVector()) {
       return List.of(rows * columns);
     }
     return buffer.transposed() ? List.of(columns, rows) : List.of(rows, columns);
   }
 
-  /// Returns the type of its numbers in a problem.
+  /// Returns the type of this part's numbers in a problem.
   public DType dtype(Problem problem) {
     return switch (problem) {
       case GemmSpec spec -> dtype(spec);
@@ -133,13 +133,13 @@ public enum Part {
       case WEIGHT -> spec.weightDtype();
       case OUTPUT -> spec.outputDtype();
       case PRE_ACTIVATION, BIAS -> spec.sumDtype();
-      // Sums have the type of results.
+      // Data that is summed over ranks has the type of partial sums.
       case BESIDE_INPUT, BESIDE_OUTPUT ->
           spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER
               ? spec.dtype()
               : spec.sumDtype();
       case QUERY, KEY, VALUE, LSE, OUTPUT_GRADIENT, QUERY_GRADIENT, KEY_GRADIENT, VALUE_GRADIENT ->
-          throw notOf(spec);
+          throw noSuchPart(spec);
     };
   }
 
@@ -157,11 +157,11 @@ public enum Part {
       case KEY, VALUE, KEY_GRADIENT, VALUE_GRADIENT -> (long) spec.kvHeads() * spec.headSize();
       case LSE -> spec.heads();
       case INPUT, WEIGHT, BIAS, BESIDE_INPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT ->
-          throw notOf(spec);
+          throw noSuchPart(spec);
     };
   }
 
-  private IllegalArgumentException notOf(Problem problem) {
+  private IllegalArgumentException noSuchPart(Problem problem) {
     return new IllegalArgumentException("%s has no %s".formatted(problem, this));
   }
 
@@ -180,16 +180,16 @@ public enum Part {
       case BESIDE_INPUT, BESIDE_OUTPUT ->
           new Shape(this == whole ? beside : Slice.of(beside, ranks, rank).length(), 1);
       case QUERY, KEY, VALUE, LSE, OUTPUT_GRADIENT, QUERY_GRADIENT, KEY_GRADIENT, VALUE_GRADIENT ->
-          throw notOf(spec);
+          throw noSuchPart(spec);
     };
   }
 
-  /// Returns the name of its port and buffer.
+  /// Returns the name of this part's port and buffer.
   public String port() {
     return toString();
   }
 
-  /// Returns its name for users.
+  /// Returns the name in messages: `gathered input`.
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT).replace('_', ' ');

@@ -339,11 +339,11 @@ class StudyTest {
     var table = study.table();
 
     assertThat(table.columnNames())
-        .endsWith("verdict", "SM clock MHz", "power W", "temperature C", "held back by");
+        .endsWith("verdict", "SM clock MHz", "power W", "temperature C", "throttled by");
     assertThat(table.intColumn("SM clock MHz").asList()).containsExactly(1905, 1890, 1890);
     assertThat(table.intColumn("power W").isMissing(2)).isTrue();
     assertThat(table.intColumn("temperature C").asList()).containsExactly(61, 61, 64);
-    assertThat(table.stringColumn("held back by").asList())
+    assertThat(table.stringColumn("throttled by").asList())
         .containsExactly("nothing", "power cap (3 of 3)", "nothing");
     assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
     assertThat(Study.fromJson(study.toJson()).doubts()).isEqualTo(study.doubts());
@@ -354,7 +354,7 @@ class StudyTest {
     var onlyClocks =
         new Reading(1905, Reading.UNKNOWN, Reading.UNKNOWN, Set.of("clocks set by application"));
     assertThat(read(onlyClocks, onlyClocks, onlyClocks).table().columnNames())
-        .endsWith("verdict", "SM clock MHz", "held back by");
+        .endsWith("verdict", "SM clock MHz", "throttled by");
     var nothing = read(Reading.NONE, Reading.NONE, Reading.NONE);
     assertThat(nothing.table().columnNames()).endsWith("verdict");
     assertThat(nothing.toJson()).doesNotContain("eadings");
@@ -385,7 +385,7 @@ class StudyTest {
             at(1905, "hardware thermal slowdown", "power cap", "clocks set by application"));
     assertThat(study.doubts())
         .containsExactly(
-            "the GPUs were held back in 6 of 12 measurements (hardware thermal slowdown, power cap)");
+            "the GPUs were throttled in 6 of 12 measurements (hardware thermal slowdown, power cap)");
     assertThat(study.headline()).endsWith("; doubtful: " + study.doubts().getFirst());
     var chosen = at(1905, "clocks set by application");
     assertThat(read(chosen, chosen, chosen).doubts()).isEmpty();

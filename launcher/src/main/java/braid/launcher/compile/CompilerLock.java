@@ -4,7 +4,7 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import jdk.jshell.spi.ExecutionControl;
 
-/// Lock of the compiler. JShell is made for one thread, but editors query it while cells run.
+/// Lock of the compiler. JShell is not thread-safe, but editors query it while cells run.
 /// Compilation and queries hold the lock; execution on the ranks, which may take hours, does not.
 final class CompilerLock {
   private final ReentrantLock lock = new ReentrantLock(/* fair= */ true);
@@ -18,7 +18,8 @@ final class CompilerLock {
     }
   }
 
-  /// Runs an action under the lock without blocking: now, or on a new thread when the lock is free.
+  /// Runs an action under the lock without blocking the caller: at once if the lock is free, else
+  /// on a new thread that waits for the lock.
   void whenFree(Runnable action) {
     if (lock.tryLock()) {
       try {

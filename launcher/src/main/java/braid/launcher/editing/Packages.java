@@ -6,8 +6,9 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 
-/// Packages for imports: the JDK's and Braid's. The compiler knows them only after reading the
-/// whole class path, which takes many seconds, and also shows Braid's internal ones.
+/// Packages that completion offers in imports: those of the JDK and the public ones of Braid. The
+/// compiler is not asked for them: it would read the whole class path, which takes many seconds,
+/// and would also list Braid's internal packages.
 final class Packages {
   private static final Set<String> ALL = all();
 

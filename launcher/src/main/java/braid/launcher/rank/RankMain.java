@@ -121,7 +121,7 @@ public final class RankMain {
       case ToRank.Release ignored -> throw misplaced(message);
       case ToRank.Input ignored -> throw misplaced(message);
       case ToRank.Exit ignored -> throw misplaced(message);
-      case ToRank.Rest ignored -> throw misplaced(message);
+      case ToRank.IdleQuery ignored -> throw misplaced(message);
       case ToRank.Departed ignored -> throw misplaced(message);
     };
   }
@@ -193,9 +193,10 @@ public final class RankMain {
           case ToRank.Interrupt() -> engine.interrupt();
           case ToRank.Release release -> context.release(release.reason());
           case ToRank.Input line -> input.answer(line.line(), line.end());
-          case ToRank.Rest question ->
+          case ToRank.IdleQuery question ->
               control.send(
-                  new FromRank.Resting(question.number(), !engine.runsCode() && context.atRest()));
+                  new FromRank.IdleAnswer(
+                      question.number(), !engine.runsCode() && context.isIdle()));
           case ToRank.Departed ended ->
               departed = new Departed(ended.step(), Set.copyOf(ended.ranks()));
           case ToRank.Exit() -> exit();

@@ -211,7 +211,7 @@ public final class RankProcess {
     var answer = new CompletableFuture<Boolean>();
     long number = lastIdleQuery.incrementAndGet();
     idleQueries.put(number, answer);
-    send(new ToRank.Rest(number));
+    send(new ToRank.IdleQuery(number));
     return answer;
   }
 
@@ -283,10 +283,10 @@ public final class RankProcess {
         delivered(pong.number());
       }
       case FromRank.Waiting waiting -> waitingStep = waiting.step();
-      case FromRank.Resting reply -> {
+      case FromRank.IdleAnswer reply -> {
         var request = idleQueries.remove(reply.number());
         if (request != null) {
-          request.complete(reply.atRest());
+          request.complete(reply.idle());
         }
       }
       case FromRank other -> onEvent(other);
@@ -302,7 +302,7 @@ public final class RankProcess {
           events.accept(new RankEvent.Published(rank, published.bundle()));
       case FromRank.InputRequest request ->
           events.accept(new RankEvent.InputRequested(rank, request.prompt()));
-      case FromRank.Pong _, FromRank.Waiting _, FromRank.Resting _ ->
+      case FromRank.Pong _, FromRank.Waiting _, FromRank.IdleAnswer _ ->
           throw new IllegalStateException("on the wrong connection: " + message);
       case FromRank.Answer ignored ->
           throw new IllegalStateException("an answer on the wrong connection");

@@ -8,8 +8,8 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.net.Socket;
 
-/// A socket with buffered streams. TCP_NODELAY and buffered writes are both needed: without either,
-/// every cell costs a delayed acknowledgement.
+/// A socket with buffered streams. TCP_NODELAY and buffered writes are both needed: if one of them
+/// is missing, every cell waits for a delayed acknowledgement.
 public final class Connection implements AutoCloseable {
   private static final int BUFFER_BYTES = 1 << 16;
 
@@ -34,8 +34,8 @@ public final class Connection implements AutoCloseable {
     out.flush();
   }
 
-  /// Sends a whole message; thread-safe. It is encoded before the first byte is sent: a message
-  /// that cannot be encoded leaves the connection usable.
+  /// Sends a whole message; thread-safe. The message is encoded before its first byte is sent, so
+  /// the connection stays usable if a message cannot be encoded.
   ///
   /// @throws braid.model.BraidException if the message is too large
   public void send(FromRank message) throws IOException {

@@ -34,8 +34,8 @@ public sealed interface FromRank {
   /// The rank waits in this step, perhaps for another rank; sent once per step.
   record Waiting(long step) implements FromRank {}
 
-  /// Answer to `Rest`: true if the rank is idle.
-  record Resting(long number, boolean atRest) implements FromRank {}
+  /// Answers [ToRank.IdleQuery].
+  record IdleAnswer(long number, boolean idle) implements FromRank {}
 
   default void write(DataOutput out) throws IOException {
     switch (this) {
@@ -76,10 +76,10 @@ public sealed interface FromRank {
         out.writeByte(7);
         out.writeLong(waiting.step);
       }
-      case Resting resting -> {
+      case IdleAnswer idle -> {
         out.writeByte(8);
-        out.writeLong(resting.number);
-        out.writeBoolean(resting.atRest);
+        out.writeLong(idle.number);
+        out.writeBoolean(idle.idle);
       }
     }
   }
@@ -105,7 +105,7 @@ public sealed interface FromRank {
         yield new Pong(number, resident, heap, waits);
       }
       case 7 -> new Waiting(in.readLong());
-      case 8 -> new Resting(in.readLong(), in.readBoolean());
+      case 8 -> new IdleAnswer(in.readLong(), in.readBoolean());
       default -> throw new IOException("a rank sent a message of unknown kind " + kind);
     };
   }

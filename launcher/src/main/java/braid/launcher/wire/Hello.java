@@ -6,8 +6,8 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 
-/// First message of a rank on each of its two connections. Ranks connect in any order, so it
-/// contains the rank; the token proves that this front started the process.
+/// First message of a rank on each of its two connections. It contains the rank, because ranks
+/// connect in any order, and a token, which proves that this front started the process.
 public record Hello(String token, int rank, long pid, boolean control) {
   private static final int MAGIC = 0x62726431;
   private static final int MAX_TOKEN_BYTES = 256;
@@ -22,7 +22,8 @@ public record Hello(String token, int rank, long pid, boolean control) {
     out.writeBoolean(control);
   }
 
-  /// Reads a hello of an unauthenticated process: allocates nothing by its claims.
+  /// Reads the hello of a process that is not authenticated yet, and so checks the length of the
+  /// token before it allocates memory for it.
   public static Hello read(DataInput in) throws IOException {
     int magic = in.readInt();
     if (magic != MAGIC) {
@@ -31,7 +32,7 @@ public record Hello(String token, int rank, long pid, boolean control) {
     int length = in.readUnsignedShort();
     if (length > MAX_TOKEN_BYTES) {
       throw new IOException(
-          "a token has at most " + MAX_TOKEN_BYTES + " bytes but this claims " + length);
+          "a token must have at most " + MAX_TOKEN_BYTES + " bytes but has " + length);
     }
     var bytes = new byte[length];
     in.readFully(bytes);
@@ -39,7 +40,7 @@ public record Hello(String token, int rank, long pid, boolean control) {
         new String(bytes, StandardCharsets.UTF_8), in.readInt(), in.readLong(), in.readBoolean());
   }
 
-  /// Compares in constant time.
+  /// Compares in constant time, so that the time does not reveal the token.
   public boolean hasToken(String expected) {
     return MessageDigest.isEqual(
         token.getBytes(StandardCharsets.UTF_8), expected.getBytes(StandardCharsets.UTF_8));

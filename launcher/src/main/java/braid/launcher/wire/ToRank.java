@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// Message from the front to a rank. The first six use the execution connection and are answered in
-/// order; the rest use the control connection, where they arrive also while a cell runs.
+/// order; the rest use the control connection, which delivers them even while a cell runs.
 public sealed interface ToRank {
   /// Classes that the front compiled; every rank loads the same bytes.
   record Load(List<ClassBytes> classes) implements ToRank {}
@@ -24,7 +24,8 @@ public sealed interface ToRank {
 
   record AddToClasspath(String path) implements ToRank {}
 
-  /// Resumes after a failed cell: clears the release, and begins a new epoch of groups and signals.
+  /// Resumes after a failed cell: waits are no longer released, and a new epoch of groups and
+  /// signals begins.
   record Resume(int epoch) implements ToRank {}
 
   /// Marks the rank's stdout and stderr, so that the front knows where this cell's output ends.
@@ -35,13 +36,14 @@ public sealed interface ToRank {
   /// Stops the running cell.
   record Interrupt() implements ToRank {}
 
-  /// Releases waits for other ranks, because they can no longer complete.
+  /// Ends this rank's waits for other ranks, because they can no longer complete.
   record Release(String reason) implements ToRank {}
 
   /// Queries whether the rank is idle: no code of a cell runs in it, and its streams are idle.
-  record Rest(long number) implements ToRank {}
+  record IdleQuery(long number) implements ToRank {}
 
-  /// Lists the ranks that have ended this step, are idle, and so can no longer take part in it.
+  /// Lists the ranks that have ended this step and are idle, so that no other rank's wait in this
+  /// step can be completed by them.
   record Departed(long step, List<Integer> ranks) implements ToRank {}
 
   /// A line for `System.in`, or its end.
@@ -98,9 +100,9 @@ public sealed interface ToRank {
         out.writeBoolean(input.end);
       }
       case Exit() -> out.writeByte(10);
-      case Rest rest -> {
+      case IdleQuery query -> {
         out.writeByte(11);
-        out.writeLong(rest.number);
+        out.writeLong(query.number);
       }
       case Departed departed -> {
         out.writeByte(12);
@@ -134,7 +136,7 @@ public sealed interface ToRank {
       case 8 -> new Release(Wire.readText(in));
       case 9 -> new Input(Wire.readText(in), in.readBoolean());
       case 10 -> new Exit();
-      case 11 -> new Rest(in.readLong());
+      case 11 -> new IdleQuery(in.readLong());
       case 12 -> {
         long step = in.readLong();
         var ranks = new ArrayList<Integer>();

@@ -20,7 +20,7 @@ class WireTest {
   static List<ToRank> toRank() {
     return List.of(
         new ToRank.Invoke("REPL.$JShell$1", "do_it$", true, 7),
-        new ToRank.Rest(3),
+        new ToRank.IdleQuery(3),
         new ToRank.Departed(8, List.of(0, 2)),
         new ToRank.VarValue("a", "b"),
         new ToRank.AddToClasspath("/tmp/ü.jar"),
@@ -41,7 +41,7 @@ class WireTest {
         new FromRank.Published(MimeBundle.text("x")),
         new FromRank.InputRequest("?"),
         new FromRank.Waiting(5),
-        new FromRank.Resting(6, true),
+        new FromRank.IdleAnswer(6, true),
         new FromRank.Pong(1, 2, 3, List.of("all-gather `x`, chunk 3")));
   }
 

@@ -16,8 +16,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/// NVRTC, called through its C functions: JavaCPP's binding needs the driver's library, but kernels
-/// can be compiled on machines without one.
+/// NVRTC, called through FFM. JavaCPP's binding is not used: it loads the driver's library, but
+/// kernels must also compile on machines without a driver.
 @SuppressWarnings("restricted")
 final class KernelCompiler {
   private static final MemoryLayout POINTER = ValueLayout.ADDRESS;
@@ -26,7 +26,8 @@ final class KernelCompiler {
   /// Upper bound of the length of NVRTC's error texts.
   private static final long ERROR_TEXT_BYTES = 256;
 
-  /// First architecture with the suffix `a`, which enables its specific instructions.
+  /// First architecture that has a variant with the suffix `a`, which enables instructions of this
+  /// architecture only.
   private static final int FIRST_WITH_SUFFIX = 90;
 
   private final SymbolLookup symbols;
@@ -46,11 +47,11 @@ final class KernelCompiler {
     }
   }
 
-  /// Opens the compiler in this library file.
+  /// Loads NVRTC from this file.
   static KernelCompiler open(Path library) {
     try {
       var real = library.toRealPath();
-      // NVRTC opens these by name, which finds them if they are already loaded.
+      // NVRTC opens these libraries by name, and finds them that way only if they are loaded.
       try (var beside =
           Files.newDirectoryStream(real.resolveSibling(""), "libnvrtc-builtins.so.*")) {
         beside.forEach(builtins -> SymbolLookup.libraryLookup(builtins, Arena.global()));
@@ -61,25 +62,25 @@ final class KernelCompiler {
     }
   }
 
-  /// NVRTC's version: `13.1`.
+  /// Returns NVRTC's version, such as `13.1`.
   String version() {
     return version;
   }
 
-  /// Name of an architecture: 90 is `sm_90a`.
+  /// Returns the name of an architecture: `sm_90a` for 90.
   static String architecture(int number) {
     Feature.KERNELS.require(Feature.capability(number));
     return "sm_" + number + (number >= FIRST_WITH_SUFFIX ? "a" : "");
   }
 
-  /// Compiler options. Products are not contracted into sums, so that results equal the host's.
+  /// Returns the compiler's options. Fused multiply-add is off, so that results equal the host's.
   /// Line information is kept for profilers.
   static List<String> options(String architecture) {
     return List.of(
         "--gpu-architecture=" + architecture, "-std=c++17", "--fmad=false", "--generate-line-info");
   }
 
-  /// Compiles to machine code.
+  /// Compiles the sources to machine code (cubin).
   ///
   /// @throws GpuError if compilation fails, with NVRTC's log
   byte[] compile(KernelSources sources, String architecture) {
@@ -129,7 +130,7 @@ final class KernelCompiler {
         .toArray(ValueLayout.JAVA_BYTE);
   }
 
-  /// Queries the size, then the bytes.
+  /// Returns the output of a program: `sizeCall` returns its size, `dataCall` copies it.
   private MemorySegment bytes(
       Arena arena, MemorySegment program, String sizeCall, String dataCall, String architecture) {
     var size = arena.allocate(ValueLayout.JAVA_LONG);

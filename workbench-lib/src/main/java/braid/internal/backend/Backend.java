@@ -60,7 +60,7 @@ public interface Backend extends SymmetricMemory.Allocator {
   /// Resets the streams of one plan: drops work that has not started, ends waits for other ranks,
   /// and waits until the work that has started is done. Afterwards the streams are as new. Takes
   /// all streams of the plan in one call, because they wait for each other.
-  void rest(List<Stream> streams);
+  void quiesce(List<Stream> streams);
 
   /// Compiles the work that `enqueue` puts on the streams, without running it: chooses algorithms,
   /// allocates memory and does other first-use work. The choice of algorithms reads the inputs, so
@@ -102,7 +102,7 @@ public interface Backend extends SymmetricMemory.Allocator {
   long clockErrorNanos();
 
   /// Returns true if no stream has work. May be called from any thread.
-  boolean atRest();
+  boolean isIdle();
 
   /// Drops work that the streams have not started, and waits for work that they have started.
   void quiesce();

@@ -432,7 +432,7 @@ public final class CollectiveEngine implements AutoCloseable {
           } catch (RuntimeException | Error e) {
             failure = e;
             if (group.calls().failed()) {
-              rest();
+              quiesce();
             }
             throw e;
           }
@@ -441,11 +441,11 @@ public final class CollectiveEngine implements AutoCloseable {
 
   /// Aborts the waits of the streams after ranks made different calls: the signals never arrive,
   /// and the next round does not report it. A library is aborted when it is freed.
-  private synchronized void rest() {
+  private synchronized void quiesce() {
     streams.forEach(
         (route, each) -> {
           if (route.way().library().isEmpty()) {
-            group.backend().rest(List.copyOf(each.values()));
+            group.backend().quiesce(List.copyOf(each.values()));
           }
         });
   }

@@ -3,13 +3,14 @@ package braid.internal.collective;
 import braid.model.BraidException;
 import java.nio.charset.StandardCharsets;
 
-/// Description of a tensor that a rank sends or receives into. The `identity` is the same on all
-/// ranks, so that the receiver finds its own mapping of the tensor.
+/// Description of a tensor that a rank sends, or into which it receives.
+///
+/// @param identity the same on all ranks, so that the receiver finds its own mapping of the tensor
 public record MessageHeader(String identity, String dtype, String shape, String name) {
   private static final String SEPARATOR = "\0";
   private static final int FIELDS = 4;
 
-  /// Bytes that a mailbox entry has for a header.
+  /// Size of the header in a mailbox entry, without its length field.
   static final int MAX_BYTES = 448 - Integer.BYTES;
 
   public MessageHeader {
@@ -34,7 +35,7 @@ public record MessageHeader(String identity, String dtype, String shape, String 
     return String.join(SEPARATOR, fields).getBytes(StandardCharsets.UTF_8);
   }
 
-  /// Returns whether a tensor of this header can be received into one of the other header.
+  /// Returns whether this tensor can be received into the other one.
   boolean fits(MessageHeader into) {
     return dtype.equals(into.dtype) && shape.equals(into.shape);
   }

@@ -255,8 +255,8 @@ public final class RankContext implements AutoCloseable {
 
   /// Returns true if no stream of this rank has work. May be called from any thread while the rank
   /// runs no body.
-  public synchronized boolean atRest() {
-    return backend == null || backend.atRest();
+  public synchronized boolean isIdle() {
+    return backend == null || backend.isIdle();
   }
 
   /// Resumes after a release: drops the streams' remaining work and begins a new epoch, which

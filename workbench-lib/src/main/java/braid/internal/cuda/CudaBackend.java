@@ -169,7 +169,7 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public void rest(List<Stream> together) {
+  public void quiesce(List<Stream> together) {
     device.gpu().use();
     var streams = together.stream().map(CudaStream.class::cast).toList();
     streams.forEach(CudaStream::stopRecording);
@@ -276,7 +276,7 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public boolean atRest() {
+  public boolean isIdle() {
     device.gpu().use();
     return allDone();
   }

@@ -82,8 +82,8 @@ final class CudaExecutable implements Executable {
   }
 
   @Override
-  public int mostInFlight() {
-    return Math.clamp(MOST_QUEUED / Math.max(calls.size(), 1), 2, MOST_IN_FLIGHT);
+  public int maxInFlight() {
+    return Math.clamp(MOST_QUEUED / Math.max(calls.size(), 1), 2, MAX_IN_FLIGHT);
   }
 
   @Override

@@ -14,12 +14,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 
-/// A GPU's program as two graphs, one for odd and one for even steps, since a graph contains the
-/// values of its signals.
+/// A GPU's program as two CUDA graphs, one for odd and one for even steps. One graph is not enough:
+/// the values of its signals are fixed when it is recorded. Events fork and join the streams.
 ///
 /// ```
-/// origin   begin | fork ─ ... first stream's work ...  ─ join | end
-/// others           └──── ... their work, by events ... ──┘
+/// origin   begin | fork ─ ... work of the first stream ... ─ join | end
+/// others           └──────── ... their work ... ─────────────┘
 /// ```
 final class CudaGraphs implements Executable {
   private static final int PARITIES = 2;
@@ -33,7 +33,7 @@ final class CudaGraphs implements Executable {
   private int epoch;
   private int generation;
 
-  /// The graph of one parity, and the words that each stream waits for in it.
+  /// The graph of odd or of even steps, and the words that each stream waits for in it.
   private record Recorded(
       GpuGraph graph, Map<CudaStream, Map<Long, AwaitedWords.AwaitedValue>> awaited) {}
 
@@ -88,7 +88,7 @@ final class CudaGraphs implements Executable {
     return new Recorded(graph, awaited);
   }
 
-  /// Ends the capture after a failure: a stream that still captures refuses all other work.
+  /// Ends the capture after a failure, because a stream that is being captured refuses other work.
   private void abortCapture(Throwable cause) {
     Closing.after(cause, () -> streams.getFirst().gpu().endCapture().close());
   }
@@ -96,7 +96,8 @@ final class CudaGraphs implements Executable {
   @Override
   public void launch() {
     var origin = streams.getFirst();
-    // A new epoch has other values, and a new profile must identify the nodes.
+    // A new epoch uses other signal values. When the recording of a profile begins or ends, the
+    // graphs are recorded again, so that the profile can identify their nodes.
     if (epoch != waits.epoch() || generation != origin.recordings()) {
       recordAll();
     }
@@ -107,7 +108,7 @@ final class CudaGraphs implements Executable {
 
   /// Returns true: a graph runs on the first stream, and the driver orders its launches.
   @Override
-  public boolean isWhole() {
+  public boolean isSingleOperation() {
     return true;
   }
 

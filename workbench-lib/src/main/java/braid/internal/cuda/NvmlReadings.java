@@ -65,7 +65,7 @@ public final class NvmlReadings {
               if (!Double.isNaN(now.watts())) {
                 readings.put("power mW", Math.round(now.watts() * MILLIS));
               }
-              now.throttleReasons().forEach(reason -> readings.put("held back: " + reason, 1L));
+              now.throttleReasons().forEach(reason -> readings.put("throttled: " + reason, 1L));
             });
     return readings;
   }

@@ -40,7 +40,7 @@ public final class CopyEngine implements Mover {
 
   /// Does nothing: the threads of streams do the work.
   @Override
-  public void rest() {}
+  public void quiesce() {}
 
   @Override
   public void close() {}

@@ -53,8 +53,8 @@ public final class CopyWorkers implements Mover {
   }
 
   @Override
-  public void rest() {
-    workers.forEach(WorkQueue::rest);
+  public void quiesce() {
+    workers.forEach(WorkQueue::quiesce);
   }
 
   @Override

@@ -112,8 +112,8 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public void rest(List<Stream> together) {
-    together.forEach(stream -> ((HostStream) stream).rest());
+  public void quiesce(List<Stream> together) {
+    together.forEach(stream -> ((HostStream) stream).quiesce());
   }
 
   @Override
@@ -216,13 +216,13 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public boolean atRest() {
-    return streams.stream().allMatch(HostStream::atRest);
+  public boolean isIdle() {
+    return streams.stream().allMatch(HostStream::isIdle);
   }
 
   @Override
   public void quiesce() {
-    streams.forEach(HostStream::rest);
+    streams.forEach(HostStream::quiesce);
   }
 
   @Override

@@ -329,13 +329,13 @@ final class HostStream implements Stream {
     }
   }
 
-  boolean atRest() {
+  boolean isIdle() {
     return queue.isEmpty();
   }
 
-  void rest() {
-    queue.rest();
-    mover.rest();
+  void quiesce() {
+    queue.quiesce();
+    mover.quiesce();
   }
 
   @Override

@@ -10,7 +10,7 @@ public sealed interface Mover extends AutoCloseable permits CopyEngine, CopyWork
   long copy(Supplier<String> description, Transfer transfer, long readyNanos);
 
   /// Drops copies that have not begun and waits for those that have.
-  void rest();
+  void quiesce();
 
   @Override
   void close();

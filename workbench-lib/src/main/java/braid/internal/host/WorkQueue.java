@@ -17,16 +17,16 @@ import org.jspecify.annotations.Nullable;
 
 /// A queue of tasks and a thread that runs them in order.
 ///
-/// After a failure the thread drops further tasks and fails the marks between them, so that no wait
-/// for the queue hangs. The next [#synchronize] throws the failure and resets the queue.
+/// After a failure the thread drops the remaining tasks. Marks among them fail, so that no wait for
+/// the queue hangs. The next [#synchronize] throws the failure and resets the queue.
 public final class WorkQueue {
-  /// Time limit for a running task, which cannot be stopped; longer than any task that ends at all.
-  private static final Duration REST_TIMEOUT = Duration.ofMinutes(1);
+  /// Time limit for a running task, which cannot be stopped. A task that takes longer hangs.
+  private static final Duration QUIESCE_TIMEOUT = Duration.ofMinutes(1);
 
-  /// Twice the delay of a release for a task that waits.
+  /// Time for a released task to end; twice the interval in which it polls.
   private static final Duration SETTLE_TIMEOUT = Duration.ofMillis(100);
 
-  /// One task. May sleep, but waits for other ranks and streams only through [Waits].
+  /// One task. It may sleep, but must wait for other ranks and streams only through [Waits].
   @FunctionalInterface
   public interface Task {
     void run();
@@ -43,7 +43,7 @@ public final class WorkQueue {
   private volatile @Nullable Supplier<String> running;
   private volatile boolean closed;
 
-  /// Creates the queue and its thread, bound to these processors.
+  /// Creates the queue and its thread, which runs on these cores only.
   public WorkQueue(String name, Waits waits, Cores cores) {
     this.name = name;
     this.waits = waits;
@@ -80,7 +80,7 @@ public final class WorkQueue {
             true));
   }
 
-  /// Throws if the queue is being closed; for tasks that wait.
+  /// Throws if the queue is being closed. Tasks that wait call it.
   public void checkOpen(Supplier<String> description) {
     if (closed) {
       throw new GroupAborted(description.get(), "stream " + name + " was closed");
@@ -114,8 +114,8 @@ public final class WorkQueue {
     }
   }
 
-  /// Description of the running task, or of the one that was released before the queue dropped its
-  /// work.
+  /// Returns the description of the running task; after a release, that of the task whose wait was
+  /// ended.
   public Optional<String> running() {
     var task = running;
     if (task != null) {
@@ -141,31 +141,33 @@ public final class WorkQueue {
     return unfinished.get() == 0;
   }
 
-  /// Drops tasks that have not begun and waits for the running one; then the queue is as new.
-  public void rest() {
+  /// Drops tasks that have not begun, waits for the running one, and forgets failures. Then the
+  /// queue can be used again.
+  public void quiesce() {
     if (closed) {
       return;
     }
     drop();
-    var rested = new CountDownLatch(1);
+    var idle = new CountDownLatch(1);
     put(
         new QueuedTask(
-            () -> "a rest",
+            () -> "a reset after dropping tasks",
             () -> {
               failure = null;
-              rested.countDown();
+              idle.countDown();
             },
             true));
     try {
-      if (!rested.await(REST_TIMEOUT.toSeconds(), TimeUnit.SECONDS)) {
+      if (!idle.await(QUIESCE_TIMEOUT.toSeconds(), TimeUnit.SECONDS)) {
         var task = running;
         throw new BraidException(
             "stream %s is still busy with %s after %d s; restart the ranks"
-                .formatted(name, task == null ? "its work" : task.get(), REST_TIMEOUT.toSeconds()));
+                .formatted(
+                    name, task == null ? "its work" : task.get(), QUIESCE_TIMEOUT.toSeconds()));
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw new BraidException("interrupted while stream " + name + " came to rest", e);
+      throw new BraidException("interrupted while waiting until stream " + name + " is idle", e);
     }
   }
 
@@ -179,11 +181,11 @@ public final class WorkQueue {
     unfinished.incrementAndGet();
     tasks.add(new QueuedTask(() -> "the end", () -> {}, true));
     try {
-      // Joins, since isAlive may still be true for a moment after the last task.
-      if (!thread.join(REST_TIMEOUT)) {
+      // Joins, so that the thread has ended when this returns, not only its last task.
+      if (!thread.join(QUIESCE_TIMEOUT)) {
         throw new BraidException(
             "stream %s does not end within %d s; restart the ranks"
-                .formatted(name, REST_TIMEOUT.toSeconds()));
+                .formatted(name, QUIESCE_TIMEOUT.toSeconds()));
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

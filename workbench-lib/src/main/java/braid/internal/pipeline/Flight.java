@@ -6,27 +6,28 @@ import braid.internal.backend.Stamp;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Iterations of a sequence of plans in flight: each is enqueued while earlier ones still run.
+/// Runs iterations of a sequence of plans with several in flight: an iteration is enqueued while
+/// earlier ones still run.
 ///
 /// ```
 /// comm    | iteration 0     |         join ─ stamp | iteration 1     |         join ─ stamp |
 /// gemm-0  | iteration 0          ─┘           └─ | iteration 1           ─┘           └─
 /// ```
 ///
-/// All streams of a rank are joined at the end of every iteration, so within a rank an iteration
-/// starts as if the host had synchronized before it. Between ranks no further synchronization is
-/// needed: the host raises no signals, and a rank raises `begun` of an iteration after the join.
-/// `Handshake` limits how far two ranks may be apart.
+/// All streams of a rank are joined at the end of every iteration. So within a rank an iteration
+/// starts as if the host had synchronized before it. Ranks need no further synchronization: a rank
+/// raises `begun` of an iteration only after the join, and all signals are raised by streams, not
+/// by the host. `Handshake` limits the number of iterations between two ranks.
 public final class Flight implements AutoCloseable {
-  private static final int LEAST_IN_FLIGHT = 2;
-  private static final long LONG_NANOS = 100_000_000;
+  private static final int MIN_IN_FLIGHT = 2;
+  private static final long LONG_ITERATION_NANOS = 100_000_000;
 
   private final Sequence sequence;
   private final Supplier<String> label;
 
   /// Entry 0 is the start of the first iteration, entry i + 1 (modulo the length) the end of
   /// iteration i.
-  private final Stamp[] stamps = new Stamp[Executable.MOST_IN_FLIGHT + 1];
+  private final Stamp[] stamps = new Stamp[Executable.MAX_IN_FLIGHT + 1];
 
   private final long[] nanos;
   private @Nullable Event end;
@@ -45,10 +46,10 @@ public final class Flight implements AutoCloseable {
     }
   }
 
-  /// Enqueues the next iteration behind those in flight; if the maximum is in flight, waits for the
-  /// first of them to end. Returns whether it was replayed.
+  /// Enqueues the next iteration behind those in flight. If the maximum number is in flight, first
+  /// waits for the oldest to end. Returns whether the new iteration was replayed.
   public boolean launch() {
-    while (launched - ended >= most()) {
+    while (launched - ended >= maxInFlight()) {
       awaitFirst();
     }
     boolean replayed = sequence.turn(launched);
@@ -62,11 +63,13 @@ public final class Flight implements AutoCloseable {
     return replayed;
   }
 
-  /// Returns the maximum number of iterations in flight. Two suffice to keep the device from
-  /// waiting for the host; more absorb delays of the host. Until iterations are known to be short
-  /// the maximum is two, because all enqueued iterations must end after a failure.
-  private int most() {
-    return ended == 0 || nanos[ended - 1] > LONG_NANOS ? LEAST_IN_FLIGHT : sequence.mostInFlight();
+  /// Returns the maximum number of iterations in flight. With two the device need not wait for the
+  /// host, and with more even a delay of the host does not stop it. Until iterations are known to
+  /// be short the maximum is two, because after a failure all enqueued iterations must end first.
+  private int maxInFlight() {
+    return ended == 0 || nanos[ended - 1] > LONG_ITERATION_NANOS
+        ? MIN_IN_FLIGHT
+        : sequence.maxInFlight();
   }
 
   /// Returns the number of iterations that have ended.
@@ -85,7 +88,7 @@ public final class Flight implements AutoCloseable {
   }
 
   private void awaitFirst() {
-    // The stamp is on the first stream, which may itself wait for another stream.
+    // The stamp is on the first stream, which may wait for another stream.
     stamp(ended + 1).await(() -> sequence.waitingFor().orElseGet(label));
     nanos[ended] = stamp(ended + 1).nanosSince(stamp(ended));
     ended++;

@@ -185,7 +185,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private void addView(Port port) {
     for (var part : Part.values()) {
       if (part.port().equals(port.name())) {
-        views.put(part, view(port.on(place.rank()), part.isLine()));
+        views.put(part, view(port.on(place.rank()), part.isVector()));
       }
     }
   }
@@ -441,13 +441,13 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   }
 
   /// Returns the maximum number of iterations in flight.
-  int mostInFlight() {
-    return ready().mostInFlight();
+  int maxInFlight() {
+    return ready().maxInFlight();
   }
 
   /// Makes the first stream wait for all others, so that it reaches the end of the iteration last.
   void join() {
-    if (!ready().isWhole()) {
+    if (!ready().isSingleOperation()) {
       var first = streams().getFirst();
       for (var stream : streams().subList(1, streams().size())) {
         first.await(
@@ -457,10 +457,10 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  /// Makes all streams wait for an event of stream `on`; for work compiled as a whole, only the
-  /// first.
+  /// Makes all streams wait for an event of stream `on`. If a launch is a single operation, only
+  /// the first stream waits.
   void follow(Work what, Event end, Stream on) {
-    var all = ready().isWhole() ? streams().subList(0, 1) : streams();
+    var all = ready().isSingleOperation() ? streams().subList(0, 1) : streams();
     for (var stream : all) {
       if (!stream.equals(on)) {
         stream.await(what, end);
@@ -489,9 +489,9 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return streams;
   }
 
-  /// Stops its streams after a failure.
-  public void rest() {
-    backend.rest(streams());
+  /// Resets the plan's streams after a failure.
+  public void quiesce() {
+    backend.quiesce(streams());
   }
 
   /// Marks the memory as not reusable after a failed iteration: ranks may be at different steps,
@@ -506,7 +506,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   public void close() {
     if (spoiled) {
       var broken = streams();
-      resources.push(() -> backend.rest(broken));
+      resources.push(() -> backend.quiesce(broken));
     }
     resources.push(this::discardCompiled);
     streams = List.of();

@@ -94,8 +94,8 @@ public final class Sequence {
     return on;
   }
 
-  int mostInFlight() {
-    return plans.stream().mapToInt(Plan::mostInFlight).min().orElseThrow();
+  int maxInFlight() {
+    return plans.stream().mapToInt(Plan::maxInFlight).min().orElseThrow();
   }
 
   /// Returns the condition that one of the streams waits for, for messages.

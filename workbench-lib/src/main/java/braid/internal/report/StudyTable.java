@@ -121,7 +121,7 @@ public final class StudyTable {
     whole("power W", rows, Conditions::watts).ifPresent(columns::add);
     whole("temperature C", rows, Conditions::celsius).ifPresent(columns::add);
     if (rows.stream().anyMatch(row -> row.measurements() > 0)) {
-      columns.add(StringColumn.create("held back by", rows.stream().map(Conditions::words)));
+      columns.add(StringColumn.create("throttled by", rows.stream().map(Conditions::words)));
     }
     return columns;
   }

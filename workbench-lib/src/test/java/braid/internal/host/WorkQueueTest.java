@@ -89,7 +89,7 @@ class WorkQueueTest {
   }
 
   @Test
-  void restDropsTasksThatHaveNotBegun() throws Exception {
+  void quiesceDropsTasksThatHaveNotBegun() throws Exception {
     var begun = new CountDownLatch(1);
     var go = new CountDownLatch(1);
     var done = new ArrayList<String>();
@@ -101,9 +101,9 @@ class WorkQueueTest {
         });
     queue.add(() -> "second", () -> done.add("second"));
     begun.await();
-    var rest = CompletableFuture.runAsync(queue::rest);
+    var quiesced = CompletableFuture.runAsync(queue::quiesce);
     go.countDown();
-    rest.get();
+    quiesced.get();
     queue.add(() -> "third", () -> done.add("third"));
     queue.synchronize(() -> "the end");
     assertThat(done).isIn(List.of("third"), List.of("second", "third"));

@@ -18,11 +18,11 @@ final class AbilityTable {
   private final BackendKind backend;
   private final List<Ability> overlaps;
   private final List<Ability> collectives;
-  private final Grid grid;
+  private final AbilityGrid grid;
 
   AbilityTable(
       int columns, BackendKind backend, List<Ability> overlaps, List<Ability> collectives) {
-    this.grid = new Grid(columns);
+    this.grid = new AbilityGrid(columns);
     this.backend = backend;
     this.overlaps = overlaps;
     this.collectives = collectives;
@@ -44,7 +44,8 @@ final class AbilityTable {
     return lines;
   }
 
-  /// A text for all transports and kinds of memory with one answer, supported ones first.
+  /// Returns one text for all transports and memory kinds with the same answer, supported ones
+  /// first.
   private static List<String> answers(List<Ability> abilities) {
     record ByTransport(String transport, Answer answer) {}
     record ByMemory(SequencedSet<String> memories, Answer answer) {}
@@ -96,7 +97,7 @@ final class AbilityTable {
     return lines;
   }
 
-  /// In which memory it is supported, and why not in others.
+  /// Returns the memory kinds that are supported, and for each other kind the reason why not.
   private static List<String> memories(List<Ability> abilities) {
     var there = new LinkedHashSet<String>();
     var holes = new LinkedHashMap<String, SequencedSet<String>>();
@@ -112,11 +113,11 @@ final class AbilityTable {
     return List.of(text.toString());
   }
 
-  /// Engines that move the bytes, each with the ways that use it; where all ways of a collective
-  /// have one engine, with that collective instead.
+  /// Returns the engines that move the bytes, each with the ways that use it. If all ways of a
+  /// collective use the same engine, that engine is listed with the collective instead.
   private static SequencedMap<String, SequencedSet<String>> engines(List<Ability> abilities) {
     var ofAllWays = new LinkedHashMap<String, String>();
-    Grid.cells(abilities, Ability::transport)
+    AbilityGrid.cells(abilities, Ability::transport)
         .forEach(
             (task, ways) -> {
               var its =
@@ -126,7 +127,7 @@ final class AbilityTable {
                       .map(Ability::engine)
                       .distinct()
                       .toList();
-              if (its.size() == 1 && ways.values().stream().filter(Grid::any).count() > 1) {
+              if (its.size() == 1 && ways.values().stream().filter(AbilityGrid::any).count() > 1) {
                 ofAllWays.put(task, its.getFirst());
               }
             });

@@ -86,7 +86,7 @@ record FeatureTable(Function<Component, Optional<String>> found) {
       before = row.title;
     }
     var lines = new ArrayList<>(List.of("Features and the smallest versions that they need:"));
-    lines.addAll(Grid.aligned(table));
+    lines.addAll(AbilityGrid.aligned(table));
     lines.addAll(refused);
     return lines;
   }

@@ -4,8 +4,8 @@ import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.NotebookCell;
 import com.google.gson.JsonObject;
 
-/// Parameters of a notebook as it will run: type, value as Java source, and whether it was given or
-/// is the notebook's default.
+/// Parameters of a notebook for a run: the type of each, its value as Java source, and whether the
+/// value was given or is the notebook's default.
 public final class ParameterValues {
   private ParameterValues() {}
 

@@ -10,16 +10,18 @@ import org.jsoup.nodes.Element;
 import org.jsoup.safety.Cleaner;
 import org.jsoup.safety.Safelist;
 
-/// HTML of an output made fit for a page that people pass on: elements that lay out text, tables
-/// and pictures stay, written anew; whatever could run, load or leave its place goes. Anything that
-/// is not listed here is dropped.
+/// Sanitizer for the HTML of an output, so that a page with it can be given to others. Elements
+/// that lay out text, tables and pictures are kept and written again. Everything that could run
+/// code, load something or be drawn outside of its place is dropped, and so is anything that is not
+/// listed here.
 final class SafeHtml {
-  /// Dropped with their content. Of every other element that is not listed the text stays.
+  /// Elements that are dropped with their content. Of other elements that are not listed, the text
+  /// is kept.
   private static final String DROPPED_WHOLE =
       "script, style, iframe, object, embed, noscript, template, textarea, title, math, select, xmp,"
           + " noembed, noframes, plaintext";
 
-  /// Declarations that our tables use; none that takes a place outside its own.
+  /// Style declarations that Braid's tables use. None of them can move an element out of its place.
   private static final Pattern DECLARATION =
       Pattern.compile(
           "(?is)\\s*+(color|background|background-color|border[a-z-]*|padding[a-z-]*|margin[a-z-]*"

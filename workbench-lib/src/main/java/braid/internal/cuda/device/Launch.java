@@ -2,7 +2,7 @@ package braid.internal.cuda.device;
 
 import braid.natives.cuda.GpuStream;
 
-/// Enqueues prepared work; may be called any number of times.
+/// Prepared work that can be enqueued on a stream any number of times.
 @FunctionalInterface
 public interface Launch {
   void on(GpuStream stream);

@@ -18,7 +18,7 @@ import java.util.stream.IntStream;
 /// @param watts median power
 /// @param celsius highest temperature
 /// @param reasons number of measurements with reduced clocks, by reason
-/// @param heldBack number of measurements with clocks reduced by a reason other than the user's
+/// @param throttled number of measurements with clocks reduced by a reason other than the user's
 ///   settings
 public record Conditions(
     int measurements,
@@ -26,9 +26,10 @@ public record Conditions(
     OptionalInt watts,
     OptionalInt celsius,
     SortedMap<String, Integer> reasons,
-    int heldBack) {
+    int throttled) {
   /// Reasons that are the user's own settings, the same for all compared configurations.
-  private static final Set<String> CHOSEN = Set.of(Nvml.SET_BY_APPLICATION, Nvml.DISPLAY_CLOCKS);
+  private static final Set<String> USER_SETTINGS =
+      Set.of(Nvml.SET_BY_APPLICATION, Nvml.DISPLAY_CLOCKS);
 
   public static Conditions of(List<Reading> readings) {
     var reasons = new TreeMap<String, Integer>();
@@ -39,7 +40,10 @@ public record Conditions(
         median(known(readings, Reading::watts)),
         known(readings, Reading::celsius).max(),
         reasons,
-        (int) readings.stream().filter(each -> !CHOSEN.containsAll(each.heldBackBy())).count());
+        (int)
+            readings.stream()
+                .filter(each -> !USER_SETTINGS.containsAll(each.heldBackBy()))
+                .count());
   }
 
   private static IntStream known(List<Reading> readings, ToIntFunction<Reading> number) {
@@ -54,10 +58,10 @@ public record Conditions(
   }
 
   /// Returns the reasons other than the user's settings.
-  Set<String> unchosen() {
-    var unchosen = new TreeMap<>(reasons).keySet();
-    unchosen.removeAll(CHOSEN);
-    return unchosen;
+  Set<String> reasonsNotSetByUser() {
+    var others = new TreeMap<>(reasons).keySet();
+    others.removeAll(USER_SETTINGS);
+    return others;
   }
 
   /// Returns the reasons in words: "power cap (3 of 12)", or "nothing".

@@ -8,12 +8,12 @@ import java.util.Map;
 import java.util.SequencedMap;
 import java.util.TreeSet;
 
-/// Reasons why compared times may not be comparable: the hardware was not in the same state for all
-/// of them.
+/// Reasons why the times of a study may not be comparable: the hardware was not in the same state
+/// for all of them.
 public final class Doubts {
-  /// Largest harmless difference of clocks, as a share. Clocks move in steps of about 15 MHz, and
-  /// differ by a step or two at all times; a larger difference may explain a difference in time.
-  public static final double MOST_CLOCK_DIFFERENCE = 0.03;
+  /// Largest harmless difference of clocks, as a fraction. Clocks change in steps of about 15 MHz,
+  /// and a difference of one or two steps is usual. A larger one may explain a difference in time.
+  public static final double MAX_CLOCK_DIFFERENCE = 0.03;
 
   private Doubts() {}
 
@@ -23,7 +23,7 @@ public final class Doubts {
   public static List<String> of(SequencedMap<String, Conditions> measured) {
     var doubts = new ArrayList<String>();
     clocks(measured, doubts);
-    heldBack(measured, doubts);
+    throttled(measured, doubts);
     return List.copyOf(doubts);
   }
 
@@ -36,7 +36,7 @@ public final class Doubts {
     var slowest = known.stream().min(Comparator.comparingInt(Doubts::clock)).orElseThrow();
     var fastest = known.stream().max(Comparator.comparingInt(Doubts::clock)).orElseThrow();
     double difference = 1 - (double) clock(slowest) / Math.max(1, clock(fastest));
-    if (difference > MOST_CLOCK_DIFFERENCE) {
+    if (difference > MAX_CLOCK_DIFFERENCE) {
       doubts.add(
           "SM clocks differed by %s (%d MHz at %s, %d MHz at %s)"
               .formatted(
@@ -52,16 +52,16 @@ public final class Doubts {
     return measured.getValue().smClockMhz().orElseThrow();
   }
 
-  private static void heldBack(SequencedMap<String, Conditions> measured, List<String> doubts) {
+  private static void throttled(SequencedMap<String, Conditions> measured, List<String> doubts) {
     var all = measured.values();
-    int heldBack = all.stream().mapToInt(Conditions::heldBack).sum();
-    if (heldBack > 0) {
+    int throttled = all.stream().mapToInt(Conditions::throttled).sum();
+    if (throttled > 0) {
       var reasons = new TreeSet<String>();
-      all.forEach(each -> reasons.addAll(each.unchosen()));
+      all.forEach(each -> reasons.addAll(each.reasonsNotSetByUser()));
       doubts.add(
-          "the GPUs were held back in %d of %d measurements (%s)"
+          "the GPUs were throttled in %d of %d measurements (%s)"
               .formatted(
-                  heldBack,
+                  throttled,
                   all.stream().mapToInt(Conditions::measurements).sum(),
                   String.join(", ", reasons)));
     }

@@ -9,24 +9,27 @@ import java.util.SequencedMap;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
-/// Grids of abilities on one screen: a line per task, a column per way, in a cell whether it is
-/// supported. Most cells have the same meaning, so each meaning is printed once below, by a mark,
-/// and each reason in the notes that all grids share, by a number.
-final class Grid {
+/// Tables of abilities that fit on one screen: a row per task and a column per way to do it. A cell
+/// has a mark if the task is supported that way, and a dash if not. Many cells have the same
+/// explanation, so it is printed once: that of a mark below the table, and that of a note, which
+/// cells refer to by its number, after all tables.
+final class AbilityGrid {
   private static final String YES = "yes";
-  private static final String HOLE = "–";
+  private static final String UNSUPPORTED = "–";
   private static final int INDENT = 2;
 
   private final int columns;
   private final List<String> notes = new ArrayList<>();
 
-  /// @param columns the width of the screen
-  Grid(int columns) {
+  /// @param columns width of the screen, in characters
+  AbilityGrid(int columns) {
     this.columns = columns;
   }
 
-  /// @param way the column of an ability
-  /// @param meaning texts that explain a cell in which something is supported
+  /// Returns the lines of one table and of its marks.
+  ///
+  /// @param way returns the column of an ability
+  /// @param meaning returns the texts that explain a cell in which something is supported
   List<String> lines(
       List<Ability> abilities,
       Function<Ability, String> way,
@@ -46,7 +49,7 @@ final class Grid {
                         .map(
                             cell ->
                                 marks.getOrDefault(
-                                        any(cell) ? meaning.apply(cell) : List.of(), HOLE)
+                                        any(cell) ? meaning.apply(cell) : List.of(), UNSUPPORTED)
                                     + numbers(cell))
                         .toList())));
     var lines = new ArrayList<>(aligned(table));
@@ -61,7 +64,7 @@ final class Grid {
     return lines;
   }
 
-  /// By task and way.
+  /// Returns the abilities of each cell, by task and way.
   static SequencedMap<String, SequencedMap<String, List<Ability>>> cells(
       List<Ability> abilities, Function<Ability, String> way) {
     return abilities.stream()
@@ -82,7 +85,7 @@ final class Grid {
     var meanings =
         cells.values().stream()
             .flatMap(ways -> ways.values().stream())
-            .filter(Grid::any)
+            .filter(AbilityGrid::any)
             .map(meaning)
             .collect(Collectors.toCollection(LinkedHashSet::new));
     var marks = new LinkedHashMap<List<String>, String>();
@@ -98,7 +101,8 @@ final class Grid {
     return row;
   }
 
-  /// The numbers of the notes on a cell: limits where it is supported, else the reasons.
+  /// Returns the numbers of a cell's notes: its limits if it is supported, else the reasons why
+  /// not.
   private String numbers(List<Ability> cell) {
     boolean any = any(cell);
     return cell.stream()
@@ -116,7 +120,7 @@ final class Grid {
     return notes.indexOf(note) + 1;
   }
 
-  /// The notes of all grids so far, by number.
+  /// Returns the notes of all tables so far, by number.
   List<String> notes() {
     var lines = new ArrayList<String>();
     for (int note = 0; note < notes.size(); note++) {
@@ -125,7 +129,7 @@ final class Grid {
     return lines;
   }
 
-  /// `first` and the text beside it, in lines that fit the screen.
+  /// Returns `first` and the text beside it, in lines that fit the screen.
   List<String> wrapped(String first, String text) {
     var indent = " ".repeat(INDENT + first.length());
     var lines = new ArrayList<String>();
