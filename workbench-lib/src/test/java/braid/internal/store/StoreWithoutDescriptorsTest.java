@@ -72,10 +72,12 @@ class StoreWithoutDescriptorsTest {
                 new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
         var commands = process.getOutputStream()) {
       int port = Integer.parseInt(lines.readLine());
-      // Loads the store's classes, for which it has no descriptors later.
+      // One connection refused and one served load the store's classes, for which it has no
+      // descriptors later.
       assertThatThrownBy(() -> StoreClient.connect("127.0.0.1", port, "guess", 0))
           .hasMessageContaining("wrong token");
       assertThat(lines.readLine()).contains("wrong token");
+      var before = StoreClient.connect("127.0.0.1", port, "secret", 1);
       commands.write('\n');
       commands.flush();
       assertThat(lines.readLine()).isEqualTo(FULL);
@@ -87,6 +89,7 @@ class StoreWithoutDescriptorsTest {
       commands.write('\n');
       commands.flush();
       client.get(30, TimeUnit.SECONDS).close();
+      before.close();
       commands.write('\n');
       commands.flush();
       assertThat(lines.lines().filter(line -> !line.endsWith(" more times)"))).isEmpty();
