@@ -175,6 +175,13 @@ final class AttentionGradientPlanner {
     /// Rank 1 of 3, `causalAttentionBackward`, `ring().neighborToNeighbor()`:
     ///
     /// ```
+    /// comm      > fetch 1 @0   >
+    ///           ^ begun @0                  ^ read @2
+    /// return                                | send 1 @2 >
+    ///                                       ^ begun @2
+    /// add                                                   | sum 1 | sum 1 |
+    ///                                                       ^ spread 0 @0
+    /// attend-0  | backward own | backward 1 |
     /// ```
     ///
     /// An all-gather.

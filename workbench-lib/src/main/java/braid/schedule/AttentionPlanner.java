@@ -115,6 +115,10 @@ final class AttentionPlanner {
     /// Rank 2 of 4, `zigzagAttention`, `ring().neighborToNeighbor()`:
     ///
     /// ```
+    /// comm      >fetch 1@1 >fetch 2@1 >                            |fetch 3@1>
+    ///           ^ begun @1                                         ^ fetched 0 @3, landed 0 @1
+    ///                      ^ landed 0 @1                                     ^ read @3
+    /// attend-0  |attend own|attend own|attend own|attend 1|attend 1|attend 2 |attend 2|attend 3|
     /// ```
     ///
     /// An all-gather in chunks, each from all ranks.
