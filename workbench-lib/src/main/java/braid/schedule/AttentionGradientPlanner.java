@@ -245,6 +245,7 @@ final class AttentionGradientPlanner {
       others.fetch(unit);
       var each = units.get(unit);
       if (each.owner() == rank) {
+        // The last sum is that of this rank's own keys.
         var _ = returned.add(adder, isOf(each), sums, own);
         return;
       }
@@ -274,7 +275,7 @@ final class AttentionGradientPlanner {
     }
 
     private static Predicate<Parcel> isOf(Unit unit) {
-      return parcel -> unit.owners().contains(parcel.owner()) && parcel.chunk() == unit.chunk();
+      return parcel -> parcel.owner() == unit.owner() && parcel.chunk() == unit.chunk();
     }
 
     /// Returns whether a unit has gradients that this rank sends.
@@ -314,14 +315,14 @@ final class AttentionGradientPlanner {
             back,
             unit + 1,
             how.neighborsOnly() ? next : owner,
-            isOf(each).and(parcel -> parcel.owner() == owner),
+            parcel -> parcel.owner() == owner && parcel.chunk() == each.chunk(),
             part(unit),
             each::rows);
       }
     }
 
-    /// Adds all parcels that come from their senders to the sums of this rank's keys and values;
-    /// rounds the sums to their type.
+    /// Rounds the sums of this rank's keys and values to their type, after adding what the other
+    /// ranks have sent directly.
     ///
     /// @param own mark after the gradients by this rank's queries
     private void finish(int own) {

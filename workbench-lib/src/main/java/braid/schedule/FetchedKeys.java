@@ -8,6 +8,7 @@ import braid.schedule.Buffer.Shape;
 import braid.schedule.Step.Move;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
@@ -137,7 +138,10 @@ final class FetchedKeys {
             ? Optional.of(new RingRoute(spec, how, ranks, gradients))
             : Optional.empty();
     fetched = route.map(_ -> builder.flag("fetched", ranks * how.splits()));
-    rows = IntStream.range(0, ranks).mapToObj(this::slotRows).toList();
+    rows =
+        route
+            .map(around -> Collections.nCopies(ranks, around.mostRows()))
+            .orElseGet(() -> IntStream.range(0, ranks).mapToObj(this::slotRows).toList());
     for (int slot = 0; slot < slots(); slot++) {
       slots.add(
           new KeyValue(
@@ -156,9 +160,6 @@ final class FetchedKeys {
   }
 
   private long slotRows(int rank) {
-    if (route.isPresent()) {
-      return route.get().mostRows();
-    }
     var units = units(rank);
     if (how.method() != Method.RING) {
       return units.isEmpty() ? 0 : spec.sequence();
@@ -252,8 +253,10 @@ final class FetchedKeys {
     private final List<Unit> units;
     private final Turns turns;
 
-    /// What the predecessor in the ring fetches.
-    private final List<Unit> before;
+    /// What the predecessor in the ring fetches, and into which slots.
+    private final List<Unit> ofPrevious;
+
+    private final Turns turnsOfPrevious;
 
     /// Mark after the attention to each unit.
     private final int[] done;
@@ -265,7 +268,9 @@ final class FetchedKeys {
       this.signals = handshake.of(program);
       this.units = FetchedKeys.this.units(rank);
       this.turns = turns(units);
-      this.before = route.isPresent() ? FetchedKeys.this.units(neighbors.previous()) : List.of();
+      this.ofPrevious =
+          route.isPresent() ? FetchedKeys.this.units(neighbors.previous()) : List.of();
+      this.turnsOfPrevious = turns(ofPrevious);
       this.done = new int[units.size()];
       Arrays.fill(done, NONE);
     }
@@ -290,10 +295,6 @@ final class FetchedKeys {
     /// Sets the mark after the attention to a unit.
     void done(int unit, int mark) {
       done[unit] = mark;
-    }
-
-    int done(int unit) {
-      return done[unit];
     }
 
     /// Signals all ranks that access this rank's memory to begin.
@@ -382,7 +383,7 @@ final class FetchedKeys {
         signals.awaitBegun(comm, previous);
       } else {
         signals.awaitLanded(comm, unit.owner(), unit.chunk(), previous);
-        from = slots.get(turns(before).slot(atPrevious(unit)));
+        from = slots.get(turnsOfPrevious.slot(atPrevious(unit)));
       }
       var moves = new ArrayList<Move>();
       for (var block : unit.blocks()) {
@@ -394,7 +395,7 @@ final class FetchedKeys {
       if (isFetched(around, unit)) {
         signals.landed(comm, next, unit.owner(), unit.chunk());
       }
-      if (!first && !turns(before).isLast(atPrevious(unit))) {
+      if (!first && !turnsOfPrevious.isLast(atPrevious(unit))) {
         program.signal(comm, unit.chunk(), taken, word(unit), previous);
       }
       if (number == turns.units().getLast()) {
@@ -405,7 +406,8 @@ final class FetchedKeys {
     /// Returns the number of a unit at the predecessor.
     private int atPrevious(Unit unit) {
       int at = 0;
-      while (before.get(at).owner() != unit.owner() || before.get(at).chunk() != unit.chunk()) {
+      while (ofPrevious.get(at).owner() != unit.owner()
+          || ofPrevious.get(at).chunk() != unit.chunk()) {
         at++;
       }
       return at;

@@ -4,6 +4,7 @@ import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.schedule.FetchedKeys.Unit;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
 import java.util.TreeSet;
 import java.util.function.Predicate;
@@ -26,8 +27,16 @@ final class RingRoute {
 
   /// Positions that the same ranks see.
   ///
-  /// @param seenAfter number of hops from the owner to each of these ranks, in order
-  private record Stretch(Piece piece, List<Integer> seenAfter) {}
+  /// @param hops number of hops from the owner to each of these ranks
+  private record Stretch(Piece piece, BitSet hops) {
+    int first() {
+      return hops.nextSetBit(0);
+    }
+
+    int last() {
+      return hops.length() - 1;
+    }
+  }
 
   /// @param gradients true if gradients travel too
   RingRoute(AttentionSpec spec, ContextParallel how, int ranks, boolean gradients) {
@@ -49,8 +58,7 @@ final class RingRoute {
         for (var stretch : stretches) {
           var both = stretch.piece().positions().and(part);
           if (!both.isEmpty()) {
-            own.add(
-                new Stretch(new Piece(owner, stretch.piece().run(), both), stretch.seenAfter()));
+            own.add(new Stretch(new Piece(owner, stretch.piece().run(), both), stretch.hops()));
           }
         }
       }
@@ -73,11 +81,10 @@ final class RingRoute {
       for (long start : borders.headSet(borders.isEmpty() ? 0L : borders.getLast())) {
         long end = borders.tailSet(start, false).getFirst();
         var positions = new Slice(start, end - start);
-        var seenAfter =
-            IntStream.range(1, tokens.size())
-                .filter(hops -> !after(owner, hops).seen(spec, positions).isEmpty())
-                .boxed()
-                .toList();
+        var seenAfter = new BitSet();
+        for (int hops = 1; hops < tokens.size(); hops++) {
+          seenAfter.set(hops, !after(owner, hops).seen(spec, positions).isEmpty());
+        }
         if (!seenAfter.isEmpty()) {
           all.add(new Stretch(new Piece(owner, run, positions), seenAfter));
         }
@@ -122,9 +129,9 @@ final class RingRoute {
         List.of(owner),
         chunk,
         hops,
-        pieces(all, stretch -> stretch.seenAfter().getLast() >= hops),
-        pieces(all, stretch -> stretch.seenAfter().contains(hops)),
-        pieces(all, stretch -> gradients && stretch.seenAfter().getFirst() < hops),
+        pieces(all, stretch -> stretch.last() >= hops),
+        pieces(all, stretch -> stretch.hops().get(hops)),
+        pieces(all, stretch -> gradients && stretch.first() < hops),
         layout(all));
   }
 
