@@ -144,7 +144,7 @@ public final class Capabilities {
   private static String note(Pattern pattern, Method method) {
     return switch (pattern) {
       case ALL_GATHER_GEMM ->
-          method == Method.RING ? "only links between neighbours; input by rows" : "input by rows";
+          method == Method.RING ? "only links between neighbors; input by rows" : "input by rows";
       case GEMM_REDUCE_SCATTER ->
           method == Method.RING ? "rounds the sum at every hop" : "adds in the order of the ranks";
       case GEMM_ALL_REDUCE ->

@@ -244,7 +244,10 @@ class AttentionGradientTest {
         world -> {
           for (var layout : TokenLayout.values()) {
             for (var method :
-                List.of(ContextParallel.ring(), ContextParallel.allGatherKv().splits(2))) {
+                List.of(
+                    ContextParallel.ring(),
+                    ContextParallel.ring().neighborToNeighbor(),
+                    ContextParallel.allGatherKv().splits(2))) {
               paddingHasNoGradient(world, spec.layout(layout), method);
             }
           }
@@ -382,6 +385,7 @@ class AttentionGradientTest {
         List.of(
             ContextParallel.ring().splits(2),
             ContextParallel.ring().streams(2).replay(),
+            ContextParallel.ring().splits(2).streams(2).neighborToNeighbor().replay(),
             ContextParallel.allGatherKv().splits(2).replay(),
             ContextParallel.unfused()));
   }

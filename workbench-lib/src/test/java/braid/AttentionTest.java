@@ -40,6 +40,7 @@ class AttentionTest {
       List.of(
           ContextParallel.ring(),
           ContextParallel.ring().splits(3).streams(2),
+          ContextParallel.ring().splits(2).streams(2).neighborToNeighbor(),
           ContextParallel.allGatherKv(),
           ContextParallel.allGatherKv().splits(3).streams(3),
           ContextParallel.unfused());
@@ -319,7 +320,8 @@ class AttentionTest {
           switch (kind) {
             case 0 -> ContextParallel.unfused();
             case 1, 2 -> tuned(ContextParallel.allGatherKv(), random);
-            default -> tuned(ContextParallel.ring(), random);
+            case 3 -> tuned(ContextParallel.ring(), random);
+            default -> tuned(ContextParallel.ring().neighborToNeighbor(), random);
           };
       return new RandomCase(spec, random.nextBoolean() ? method : method.replay(), ranks);
     }
@@ -354,6 +356,7 @@ class AttentionTest {
               List.of(
                   ContextParallel.ring().splits(2),
                   ContextParallel.ring().streams(2).replay(),
+                  ContextParallel.ring().splits(2).neighborToNeighbor().replay(),
                   ContextParallel.ulysses(),
                   ContextParallel.ulysses().splits(2).streams(2).replay(),
                   ContextParallel.allGatherKv().splits(2).replay())) {
@@ -397,17 +400,24 @@ class AttentionTest {
         4,
         world -> {
           var spec = AttentionSpec.of(400, 1, 4).causal().window(11);
-          try (var attention = Attention.on(world).spec(spec).build()) {
-            attention.verify();
-            var copied =
-                attention.profile(1).spans().stream()
-                    .filter(span -> span.stage() == Stage.COPY)
-                    .mapToLong(span -> span.bytes())
-                    .sum();
-            // 10 keys and 10 values of the rank before.
-            assertThat(copied).isEqualTo(world.rank() == 0 ? 0 : 2 * 10 * 4 * Float.BYTES);
+          for (var method :
+              List.of(ContextParallel.ring(), ContextParallel.ring().neighborToNeighbor())) {
+            try (var attention = Attention.on(world).spec(spec).method(method).build()) {
+              attention.verify();
+              // 10 keys and 10 values of the rank before.
+              assertThat(copied(attention))
+                  .isEqualTo(world.rank() == 0 ? 0 : 2 * 10 * 4 * Float.BYTES);
+            }
           }
         });
+  }
+
+  /// Returns the bytes that a rank copies from others in an iteration.
+  static long copied(Attention attention) {
+    return attention.profile(1).spans().stream()
+        .filter(span -> span.stage() == Stage.COPY)
+        .mapToLong(span -> span.bytes())
+        .sum();
   }
 
   @Test
@@ -673,6 +683,10 @@ class AttentionTest {
     assertThatThrownBy(() -> ContextParallel.unfused().splits(2))
         .hasMessage(
             "unfused has 1 split and 1 stream but was given 2 and 1; take ring() to overlap");
+    assertThatThrownBy(() -> ContextParallel.allGatherKv().neighborToNeighbor())
+        .hasMessage(
+            "only ring exchanges from neighbor to neighbor but the method was all-gather-kv; try"
+                + " ring().neighborToNeighbor()");
     assertThatThrownBy(() -> ContextParallel.ring().workers(2))
         .hasMessage("workers must be 0 over copy_engine but were 2; call over(WORKERS) first");
   }

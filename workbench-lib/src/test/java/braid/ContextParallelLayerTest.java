@@ -263,7 +263,7 @@ class ContextParallelLayerTest {
                 List.of(
                     ContextParallel.ring().splits(2),
                     ContextParallel.allGatherKv().streams(2).splits(3),
-                    ContextParallel.ring().replay(),
+                    ContextParallel.ring().neighborToNeighbor().replay(),
                     ContextParallel.unfused())) {
               try (var of = new OnRank(world)) {
                 var chain = contextParallel(of, spec, how, layer);
@@ -305,7 +305,7 @@ class ContextParallelLayerTest {
           var methods =
               new ArrayList<>(
                   List.of(
-                      ContextParallel.ring().splits(2),
+                      ContextParallel.ring().splits(2).neighborToNeighbor(),
                       ContextParallel.allGatherKv().streams(2).replay(),
                       ContextParallel.unfused()));
           if (KV_HEADS % ranks == 0) {

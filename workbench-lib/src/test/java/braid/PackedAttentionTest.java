@@ -9,7 +9,6 @@ import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
 import braid.model.Packing;
-import braid.model.Stage;
 import braid.model.TokenLayout;
 import braid.schedule.Schedule;
 import java.util.ArrayList;
@@ -105,6 +104,7 @@ class PackedAttentionTest {
             for (var method :
                 List.of(
                     ContextParallel.ring(),
+                    ContextParallel.ring().neighborToNeighbor(),
                     ContextParallel.allGatherKv(),
                     ContextParallel.ulysses(),
                     ContextParallel.twoLevel(2),
@@ -164,16 +164,15 @@ class PackedAttentionTest {
     LocalRanks.run(
         3,
         world -> {
-          for (var method : List.of(ContextParallel.ring(), ContextParallel.allGatherKv())) {
+          var forwarded = ContextParallel.ring().neighborToNeighbor();
+          for (var method :
+              List.of(ContextParallel.ring(), ContextParallel.allGatherKv(), forwarded)) {
             try (var attention = Attention.on(world).spec(spec).method(method).build()) {
               attention.verify();
-              var copied =
-                  attention.profile(1).spans().stream()
-                      .filter(span -> span.stage() == Stage.COPY)
-                      .mapToLong(span -> span.bytes())
-                      .sum();
-              long tokens = List.of(0, 3, 20).get(world.rank());
-              assertThat(copied).isEqualTo(tokens * 2 * 4 * Float.BYTES);
+              // Rank 0 is between rank 2 and rank 1 in the ring.
+              int passing = method.equals(forwarded) ? 3 : 0;
+              long tokens = List.of(passing, 3, 20).get(world.rank());
+              assertThat(AttentionTest.copied(attention)).isEqualTo(tokens * 2 * 4 * Float.BYTES);
             }
           }
         });

@@ -18,6 +18,7 @@ import braid.model.Priority;
 import braid.model.TokenLayout;
 import braid.model.Transport;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -46,6 +47,17 @@ class RecordsTest {
     assertThat(Overlap.bulk()).hasToString("bulk");
     assertThat(Overlap.pipelined(2).over(Transport.WORKERS).workers()).isEqualTo(1);
     assertThat(ContextParallel.ring()).hasToString("ring, 1 split");
+    assertThat(ContextParallel.ring().columns()).containsOnlyKeys("method", "splits");
+    assertThat(ContextParallel.ring().neighborToNeighbor().splits(2).replay())
+        .isNotEqualTo(ContextParallel.ring().splits(2).replay())
+        .hasToString("ring, 2 splits, neighbor to neighbor, replayed")
+        .extracting(ContextParallel::columns)
+        .isEqualTo(
+            Map.of(
+                "method", "ring",
+                "exchange", "neighbor to neighbor",
+                "splits", "2",
+                "replayed", "true"));
     assertThat(ContextParallel.twoLevel(2).splits(3).streams(2).over(Transport.WORKERS).replay())
         .hasToString(
             "two-level with 2 ranks per all-to-all, 3 splits, 2 streams, over workers, 1 worker, replayed");
@@ -58,7 +70,14 @@ class RecordsTest {
     assertThat(ContextParallel.allGatherKv())
         .isEqualTo(
             new ContextParallel(
-                ContextParallel.Method.ALL_GATHER_KV, 0, 1, 1, Transport.COPY_ENGINE, 0, false));
+                ContextParallel.Method.ALL_GATHER_KV,
+                0,
+                false,
+                1,
+                1,
+                Transport.COPY_ENGINE,
+                0,
+                false));
     assertThat(AttentionSpec.of(8, 4, 16))
         .isEqualTo(
             new AttentionSpec(

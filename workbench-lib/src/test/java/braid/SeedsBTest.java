@@ -5,13 +5,16 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
+import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.MemoryKind;
 import braid.model.Overlap;
 import braid.model.Stage;
+import braid.model.TokenLayout;
 import braid.model.Transport;
 import java.util.ArrayList;
+import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
@@ -62,6 +65,37 @@ class SeedsBTest {
             }
           }
           assertThat(outputs.getFirst()).containsExactly(outputs.getLast());
+        });
+  }
+
+  /// A ring reads from owners or forwards from neighbor to neighbor. It attends to the same blocks
+  /// in the same order, so the numbers are equal to the last bit; gradients of keys are added in
+  /// another order.
+  @Test
+  void b4TwoWaysToExchangeKeysComeToTheSameResult() {
+    LocalRanks.run(
+        4,
+        world -> {
+          var spec = AttentionSpec.of(61, 4, 8).kvHeads(2).causal().layout(TokenLayout.ZIGZAG);
+          var results = new ArrayList<List<float[]>>();
+          for (var how :
+              List.of(ContextParallel.ring(), ContextParallel.ring().neighborToNeighbor())) {
+            try (var attention = Attention.on(world).spec(spec).method(how).build();
+                var backward =
+                    Attention.on(world).method(how).backward().forward(attention).build()) {
+              assertThat(attention.profile(1).configuration().get("exchange"))
+                  .isEqualTo(how.neighborsOnly() ? "neighbor to neighbor" : null);
+              backward.verify();
+              results.add(
+                  List.of(
+                      attention.output().toFloats(),
+                      attention.lse().toFloats(),
+                      backward.queryGradient().toFloats()));
+            }
+          }
+          for (int i = 0; i < 3; i++) {
+            assertThat(results.getFirst().get(i)).containsExactly(results.getLast().get(i));
+          }
         });
   }
 
@@ -221,7 +255,7 @@ class SeedsBTest {
       int exact = (int) (2 / type.epsilon());
       IntStream.rangeClosed(-exact, exact)
           .forEach(i -> assertThat(type.round(i)).isEqualTo((float) i));
-      // Ties go to the even neighbour.
+      // Ties go to the even neighbor.
       assertThat(type.round(exact + 1)).isEqualTo((float) exact);
       assertThat(type.round(exact + 3)).isEqualTo((float) (exact + 4));
     }

@@ -9,6 +9,8 @@ import java.util.SequencedMap;
 /// and how that is overlapped with attention. It never changes the result.
 ///
 /// @param ulyssesRanks ranks of [Method#TWO_LEVEL] that exchange heads; 0 for the other methods
+/// @param neighborsOnly true if the ranks of [Method#RING] forward keys and values from neighbor to
+///   neighbor; false if each reads them from their owner
 /// @param splits number of chunks of each rank's keys and values, or of its heads
 /// @param streams number of streams that the chunks' attention uses in turn
 /// @param workers compute units per rank that communicate; 0 for copy engines
@@ -17,6 +19,7 @@ import java.util.SequencedMap;
 public record ContextParallel(
     Method method,
     int ulyssesRanks,
+    boolean neighborsOnly,
     int splits,
     int streams,
     Transport transport,
@@ -64,6 +67,11 @@ public record ContextParallel(
                   .formatted(ulyssesRanks)
               : "only two-level has ulyssesRanks but %s was given %d; try twoLevel(%2$d)"
                   .formatted(method, ulyssesRanks));
+    }
+    if (neighborsOnly && method != Method.RING) {
+      throw new BraidException(
+          "only ring exchanges from neighbor to neighbor but the method was %s; try ring().neighborToNeighbor()"
+              .formatted(method));
     }
     within("streams", streams, 1, Overlap.MAX_STREAMS, 2);
     if (method == Method.UNFUSED && (splits != 1 || streams != 1)) {
@@ -124,36 +132,56 @@ public record ContextParallel(
 
   private static ContextParallel of(Method method, int ulyssesRanks) {
     return new ContextParallel(
-        method, ulyssesRanks, DEFAULT_SPLITS, DEFAULT_STREAMS, Overlap.DEFAULT_TRANSPORT, 0, false);
+        method,
+        ulyssesRanks,
+        false,
+        DEFAULT_SPLITS,
+        DEFAULT_STREAMS,
+        Overlap.DEFAULT_TRANSPORT,
+        0,
+        false);
+  }
+
+  /// Lets each rank of [Method#RING] exchange with its two neighbors only: keys and values are
+  /// forwarded from neighbor to neighbor, and so are the sums of their gradients. For hosts whose
+  /// links between neighbors are the fast ones; elsewhere reading from the owner moves less data.
+  public ContextParallel neighborToNeighbor() {
+    return new ContextParallel(
+        method, ulyssesRanks, true, splits, streams, transport, workers, replayed);
   }
 
   /// Sets the number of chunks of each rank's keys and values, or of the heads that it computes:
   /// more of them let attention begin earlier and need less memory in a ring, but each costs
   /// latency.
   public ContextParallel splits(int count) {
-    return new ContextParallel(method, ulyssesRanks, count, streams, transport, workers, replayed);
+    return new ContextParallel(
+        method, ulyssesRanks, neighborsOnly, count, streams, transport, workers, replayed);
   }
 
   /// Sets the number of streams that the chunks' attention uses in turn. Chunks of keys have a
   /// partial result per stream; they are merged at the end.
   public ContextParallel streams(int count) {
-    return new ContextParallel(method, ulyssesRanks, splits, count, transport, workers, replayed);
+    return new ContextParallel(
+        method, ulyssesRanks, neighborsOnly, splits, count, transport, workers, replayed);
   }
 
   /// Sets what copies between ranks; [Transport#WORKERS] with [Overlap#DEFAULT_WORKERS].
   public ContextParallel over(Transport other) {
     int count = other == Transport.WORKERS ? Overlap.DEFAULT_WORKERS : 0;
-    return new ContextParallel(method, ulyssesRanks, splits, streams, other, count, replayed);
+    return new ContextParallel(
+        method, ulyssesRanks, neighborsOnly, splits, streams, other, count, replayed);
   }
 
   /// Sets the number of compute units per rank that communicate, after `over(WORKERS)`.
   public ContextParallel workers(int count) {
-    return new ContextParallel(method, ulyssesRanks, splits, streams, transport, count, replayed);
+    return new ContextParallel(
+        method, ulyssesRanks, neighborsOnly, splits, streams, transport, count, replayed);
   }
 
   /// Records an iteration once and replays it.
   public ContextParallel replay() {
-    return new ContextParallel(method, ulyssesRanks, splits, streams, transport, workers, true);
+    return new ContextParallel(
+        method, ulyssesRanks, neighborsOnly, splits, streams, transport, workers, true);
   }
 
   /// Returns the number of ranks that divide the heads among each other; 1 if all ranks compute all
@@ -212,6 +240,9 @@ public record ContextParallel(
     if (ulyssesRanks > 0) {
       columns.put("ulysses ranks", Integer.toString(ulyssesRanks));
     }
+    if (neighborsOnly) {
+      columns.put("exchange", "neighbor to neighbor");
+    }
     columns.put("splits", Integer.toString(splits));
     if (streams != DEFAULT_STREAMS) {
       columns.put("streams", Integer.toString(streams));
@@ -235,6 +266,9 @@ public record ContextParallel(
             : method.toString());
     if (method != Method.UNFUSED) {
       words.add(Overlap.counted(splits, "split"));
+    }
+    if (neighborsOnly) {
+      words.add("neighbor to neighbor");
     }
     if (streams != DEFAULT_STREAMS) {
       words.add(Overlap.counted(streams, "stream"));

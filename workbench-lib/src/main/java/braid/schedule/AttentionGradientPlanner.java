@@ -6,21 +6,22 @@ import braid.model.ChunkOrder;
 import braid.model.ContextParallel;
 import braid.model.ContextParallel.Method;
 import braid.model.DType;
-import braid.schedule.AttentionPlanner.Piece;
 import braid.schedule.Buffer.Shape;
+import braid.schedule.FetchedKeys.Turns;
+import braid.schedule.FetchedKeys.Unit;
 import braid.schedule.GradientBlocks.Queries;
-import braid.schedule.Step.Move;
+import braid.schedule.Parcels.Parcel;
 import java.util.ArrayList;
-import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.SequencedSet;
-import java.util.function.IntToLongFunction;
+import java.util.function.Predicate;
+import java.util.stream.IntStream;
 
 /// Plans the backward pass of attention over a divided sequence. Every rank fetches the keys and
 /// values that its queries see, as in the forward pass, and computes the gradients of its queries.
 /// It also computes the gradients of the fetched keys and values by its queries, and sends them
 /// back to their owner, chunk by chunk: a parcel. The owner adds all parcels to the gradients by
-/// its own queries.
+/// its own queries. If ranks exchange with neighbors only, a rank adds its gradients of a chunk to
+/// those that arrive, and sends the sum to its successor; the last sum arrives at the owner.
 ///
 /// All sums are in fp32 and in an order that the schedule fixes, so that every run has the same
 /// result to the last bit.
@@ -28,22 +29,14 @@ final class AttentionGradientPlanner {
   private final AttentionSpec spec;
   private final ContextParallel how;
   private final int ranks;
-
-  /// True if a unit is a chunk of one rank; false if it is a chunk of all ranks.
-  private final boolean ring;
-
-  /// Divides keys and values into units.
-  private final AttentionPlanner forward;
-
   private final Schedule.Builder builder;
-  private final Handshake handshake;
+  private final FetchedKeys fetched;
 
   private final Buffer query;
   private final Buffer output;
   private final Buffer lse;
   private final Buffer outputGradient;
   private final Buffer queryGradient;
-  private final KeyValue kv;
   private final KeyValue gradients;
 
   /// Sums of the gradients of this rank's keys and values.
@@ -52,13 +45,11 @@ final class AttentionGradientPlanner {
   /// Gradients of the query by the keys of each lane.
   private final List<Buffer> queryGradients = new ArrayList<>();
 
-  /// Fetched keys and values, and their gradients by this rank's queries, by slot.
-  private final List<KeyValue> fetched = new ArrayList<>();
-
+  /// Gradients of fetched keys and values by this rank's queries, by slot.
   private final List<KeyValue> parts = new ArrayList<>();
+
   private final Parcels parcels;
 
-  private final Lane comm;
   private final Lane back;
   private final Lane adder;
   private final List<Lane> lanes;
@@ -67,36 +58,41 @@ final class AttentionGradientPlanner {
     this.spec = gradient.of();
     this.how = how;
     this.ranks = ranks;
-    this.ring = how.method() == Method.RING;
-    this.forward = new AttentionPlanner(spec, how, ranks);
     this.builder = Schedule.on(new Goal.AttentionGradient(gradient, how), ranks);
-    this.handshake = new Handshake(builder, ranks, how.splits());
     query = builder.local(Part.QUERY);
-    kv = new KeyValue(builder.symmetric(Part.KEY), builder.symmetric(Part.VALUE));
+    fetched = new FetchedKeys(spec, how, builder, ranks, true);
     output = builder.local(Part.OUTPUT);
     lse = builder.local(Part.LSE);
     outputGradient = builder.local(Part.OUTPUT_GRADIENT);
     queryGradient = builder.local(Part.QUERY_GRADIENT);
     gradients = new KeyValue(builder.local(Part.KEY_GRADIENT), builder.local(Part.VALUE_GRADIENT));
     boolean direct = spec.dtype() == DType.FP32;
-    sums = direct ? gradients : wide("sum of ", "", gradients, kv.key().shapes());
+    var own = fetched.own().key();
+    sums = direct ? gradients : wide("sum of ", "", gradients, own.shapes());
     for (int lane = 0; lane < how.streams(); lane++) {
       queryGradients.add(
           lane == 0 && direct ? queryGradient : wide("query gradient " + lane, query.shapes()));
     }
-    var rows = shapes(forward::fetchedRows);
-    for (int slot = 0; slot < (ring ? how.streams() + 1 : 1); slot++) {
-      fetched.add(
-          new KeyValue(
-              builder.add(new Buffer("fetched key " + slot, spec.dtype(), rows, false, false)),
-              builder.add(new Buffer("fetched value " + slot, spec.dtype(), rows, false, false))));
-      parts.add(wide("part of ", " " + slot, gradients, rows));
+    for (int slot = 0; slot < fetched.slots(); slot++) {
+      parts.add(wide("part of ", " " + slot, gradients, fetched.shapes()));
     }
-    parcels = new Parcels(builder, how, ranks, forward::pieces, kv.key()::columns);
-    comm = AttentionPlanner.communicationLane(builder, "comm", how);
+    var arrivals =
+        how.neighborsOnly()
+            ? IntStream.range(0, ranks).mapToObj(this::fromPredecessor).toList()
+            : Parcels.toOwners(how, ranks, fetched::pieces);
+    parcels = new Parcels(builder, how, arrivals, own::columns);
     back = AttentionPlanner.communicationLane(builder, "return", how);
     adder = builder.lane("add", Lane.Role.COMPLETION);
     lanes = AttentionPlanner.attentionLanes(builder, how);
+  }
+
+  /// Returns the parcels that a rank's predecessor in the ring sends.
+  private List<Parcel> fromPredecessor(int rank) {
+    int from = new Neighbors(rank, ranks, ChunkOrder.NEXT_FIRST).previous();
+    return fetched.units(rank).stream()
+        .filter(unit -> !unit.sums().isEmpty())
+        .map(unit -> new Parcel(from, unit.owner(), unit.chunk(), unit.sums()))
+        .toList();
   }
 
   Schedule plan() {
@@ -112,20 +108,17 @@ final class AttentionGradientPlanner {
     return builder.add(new Buffer(name, DType.FP32, shapes, false, false));
   }
 
-  /// Returns shapes with the columns of keys.
-  private List<Shape> shapes(IntToLongFunction rows) {
-    return Schedule.Builder.shapes(
-        ranks, rank -> new Shape(rows.applyAsLong(rank), kv.key().columns(rank)));
-  }
-
   /// The steps of one rank.
   private final class OfRank {
     private final Program program;
     private final int rank;
     private final Tokens tokens;
-    private final Handshake.OfRank signals;
+    private final FetchedKeys.OfRank others;
     private final Parcels.OfRank returned;
-    private final List<List<Piece>> units;
+    private final List<Unit> units;
+
+    /// Units with gradients, in slots of [#parts].
+    private final Turns turns;
 
     /// Gradients of the query by the keys of each lane.
     private final List<GradientBlocks> blocks;
@@ -134,9 +127,10 @@ final class AttentionGradientPlanner {
       this.program = program;
       this.rank = program.rank();
       this.tokens = Tokens.of(spec, ranks, rank);
-      this.signals = handshake.of(program);
-      this.returned = parcels.of(program, signals);
-      this.units = forward.units(rank);
+      this.others = fetched.of(program);
+      this.returned = parcels.of(program, others.signals());
+      this.units = others.units();
+      this.turns = Turns.of(fetched.slots(), units, this::hasParts);
       this.blocks =
           queryGradients.stream()
               .map(
@@ -174,6 +168,22 @@ final class AttentionGradientPlanner {
     /// attend-0  | backward own |
     /// ```
     ///
+    /// From neighbor to neighbor, gradients follow the keys: a rank adds what arrives to its own
+    /// and sends the sum on. Rank 1 computes with the keys of rank 0, and adds the gradients of its
+    /// own keys in the end.
+    ///
+    /// Rank 1 of 3, `causalAttentionBackward`, `ring().neighborToNeighbor()`:
+    ///
+    /// ```
+    /// comm      > fetch 1 @0   >
+    ///           ^ begun @0                  ^ read @2
+    /// return                                | send 1 @2 >
+    ///                                       ^ begun @2
+    /// add                                                   | sum 1 | sum 1 |
+    ///                                                       ^ spread 0 @0
+    /// attend-0  | backward own | backward 1 |
+    /// ```
+    ///
     /// An all-gather.
     ///
     /// Rank 2 of 3, `causalAttentionBackward`, `allGatherKv()`:
@@ -196,14 +206,12 @@ final class AttentionGradientPlanner {
     /// attend-0            | backward own | backward 1 |
     /// ```
     void write() {
-      var peers = new Neighbors(rank, ranks, ChunkOrder.NEXT_FIRST).peers();
-      // They read this rank's keys and values, and write to its inbox.
-      var readers = peers.stream().filter(peer -> forward.fetches(peer, rank)).toList();
-      readers.forEach(reader -> signals.begin(comm, reader));
+      others.begin();
       var first = lanes.getFirst();
+      var comm = fetched.comm();
       if (how.method() == Method.UNFUSED) {
         for (int unit = 0; unit < units.size(); unit++) {
-          fetch(unit);
+          others.fetch(unit);
         }
         if (!units.isEmpty()) {
           program.after(first, Step.NO_CHUNK, comm);
@@ -217,106 +225,111 @@ final class AttentionGradientPlanner {
         for (int unit = 0; unit < units.size(); unit++) {
           send(unit);
         }
-        add(done);
+        finish(done);
       } else {
         attendOwn();
         int own = program.mark(first, 0);
-        var done = new int[units.size()];
+        // Mark after the gradients of each unit were sent.
         var sent = new int[units.size()];
         for (int unit = 0; unit < units.size(); unit++) {
-          int before = unit - fetched.size();
-          boolean reuses = ring && before >= 0;
-          if (reuses) {
-            program.after(comm, unit + 1, done[before]);
-          }
-          fetch(unit);
-          var lane = lane(unit);
-          program.after(lane, unit + 1, program.mark(comm, unit + 1));
-          if (reuses) {
-            program.after(lane, unit + 1, sent[before]);
-          }
-          attend(unit);
-          done[unit] = program.mark(lane, unit + 1);
-          program.after(back, unit + 1, done[unit]);
-          send(unit);
-          sent[unit] = program.mark(back, unit + 1);
+          write(unit, own, sent);
         }
-        add(own);
+        finish(own);
       }
       merge();
-      readers.forEach(reader -> signals.awaitRead(comm, reader));
+      others.end();
+    }
+
+    /// Fetches and attends to a unit, and sends the gradients, with those that have arrived.
+    private void write(int unit, int own, int[] sent) {
+      others.fetch(unit);
+      var each = units.get(unit);
+      if (each.owner() == rank) {
+        // The last sum is that of this rank's own keys.
+        var _ = returned.add(adder, isOf(each), sums, own);
+        return;
+      }
+      int before = turns.before(unit);
+      // Mark after which the slot of the gradients may be written, or is written.
+      int ready = before == FetchedKeys.NONE ? FetchedKeys.NONE : sent[before];
+      if (!each.seen().isEmpty()) {
+        var lane = lane(unit);
+        program.after(lane, unit + 1, program.mark(fetched.comm(), unit + 1));
+        if (ready != FetchedKeys.NONE) {
+          program.after(lane, unit + 1, ready);
+        }
+        attend(unit);
+        ready = program.mark(lane, unit + 1);
+        others.done(unit, ready);
+      }
+      if (!each.sums().isEmpty()) {
+        var _ =
+            returned.add(adder, isOf(each), part(unit), each::rows, each.seen()::contains, ready);
+        ready = program.mark(adder, unit + 1);
+      }
+      if (hasParts(each)) {
+        program.after(back, unit + 1, ready);
+        send(unit);
+        sent[unit] = program.mark(back, unit + 1);
+      }
+    }
+
+    private static Predicate<Parcel> isOf(Unit unit) {
+      return parcel -> parcel.owner() == unit.owner() && parcel.chunk() == unit.chunk();
+    }
+
+    /// Returns whether a unit has gradients that this rank sends.
+    private boolean hasParts(Unit unit) {
+      return unit.owner() != rank && !(unit.seen().isEmpty() && unit.sums().isEmpty());
     }
 
     private Lane lane(int unit) {
       return lanes.get((unit + 1) % lanes.size());
     }
 
-    private int slot(int unit) {
-      return unit % fetched.size();
-    }
-
-    private void fetch(int unit) {
-      var moves = new ArrayList<Move>();
-      var sources = sources(unit);
-      for (var piece : units.get(unit)) {
-        signals.awaitBegun(comm, piece.source());
-        moves.addAll(
-            kv.moves(
-                piece.source(),
-                piece.run().rows(piece.positions()),
-                fetched.get(slot(unit)),
-                rank,
-                forward.fetchedRows(units.get(unit), piece)));
-      }
-      program.copy(comm, unit + 1, moves);
-      // Each source learns of the last unit that reads its memory.
-      for (int later = unit + 1; later < units.size(); later++) {
-        sources.removeAll(sources(later));
-      }
-      sources.forEach(source -> signals.read(comm, source));
-    }
-
-    /// Returns the owners of a unit's pieces, in order.
-    private SequencedSet<Integer> sources(int unit) {
-      var sources = new LinkedHashSet<Integer>();
-      units.get(unit).forEach(piece -> sources.add(piece.source()));
-      return sources;
+    private KeyValue part(int unit) {
+      return parts.get(turns.slot(unit));
     }
 
     private void attendOwn() {
       for (var own : tokens.runs()) {
-        blocks.getFirst().attend(lanes.getFirst(), 0, own, kv, sums);
+        blocks.getFirst().attend(lanes.getFirst(), 0, own, fetched.own(), sums);
       }
     }
 
     private void attend(int unit) {
       var lane = lane(unit);
-      for (var block : forward.blocks(units.get(unit))) {
+      for (var block : units.get(unit).blocks()) {
         blocks
             .get(lanes.indexOf(lane))
-            .attend(lane, unit + 1, block, fetched.get(slot(unit)), parts.get(slot(unit)));
+            .attend(lane, unit + 1, block, others.keys(unit), part(unit));
       }
     }
 
-    /// Sends the parcels of a unit to their owners.
+    /// Sends the gradients of a unit to the owners, or to the successor in the ring.
     private void send(int unit) {
-      for (int owner : sources(unit)) {
+      var each = units.get(unit);
+      int next = new Neighbors(rank, ranks, ChunkOrder.NEXT_FIRST).next();
+      for (int owner : each.owners()) {
         returned.send(
             back,
             unit + 1,
-            owner,
-            parcel -> units.get(unit).contains(parcel.pieces().getFirst()),
-            parts.get(slot(unit)),
-            piece -> forward.fetchedRows(units.get(unit), piece));
+            how.neighborsOnly() ? next : owner,
+            parcel -> parcel.owner() == owner && parcel.chunk() == each.chunk(),
+            part(unit),
+            each::rows);
       }
     }
 
-    /// Adds all parcels to the sums of this rank's keys and values; rounds the sums to their type.
+    /// Rounds the sums of this rank's keys and values to their type, after adding what the other
+    /// ranks have sent directly.
     ///
     /// @param own mark after the gradients by this rank's queries
-    private void add(int own) {
+    private void finish(int own) {
       program.after(adder, Step.NO_CHUNK, own);
-      var _ = returned.add(adder, _ -> true, sums, own);
+      if (!how.neighborsOnly()) {
+        var _ = returned.add(adder, _ -> true, sums, own);
+      }
       if (!sums.equals(gradients)) {
         round(sums.key(), gradients.key());
         round(sums.value(), gradients.value());

@@ -1,36 +1,31 @@
 package braid.schedule;
 
 import braid.model.AttentionSpec;
-import braid.model.ChunkOrder;
 import braid.model.ContextParallel;
 import braid.model.ContextParallel.Method;
 import braid.model.DType;
 import braid.model.Transport;
-import braid.schedule.Buffer.Shape;
-import braid.schedule.Step.Move;
+import braid.schedule.FetchedKeys.Unit;
 import braid.schedule.Step.Partial;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
 
-/// Plans attention over a divided sequence. Every rank fetches, from their owners, the keys and
-/// values that its queries see, and computes with them as they arrive. Its own keys and values are
-/// used in place. Positions that no query of a rank sees are not fetched.
+/// Plans attention over a divided sequence. Every rank fetches the keys and values that its queries
+/// see, from their owners or from its neighbor in a ring, and computes with them as they arrive.
+/// Its own keys and values are used in place. Positions that no query of a rank sees are not
+/// fetched, unless a neighbor needs them.
 ///
 /// The result is accumulated block by block, in fp32. Each computing lane has its own partial
 /// result; those of the other lanes are merged into that of the first at the end.
 final class AttentionPlanner {
   private final AttentionSpec spec;
   private final ContextParallel how;
-  private final int ranks;
   private final Schedule.Builder builder;
-  private final Handshake handshake;
+  private final FetchedKeys fetched;
   private final Buffer query;
-  private final Buffer key;
-  private final Buffer value;
   private final Buffer output;
   private final Buffer lse;
 
@@ -38,36 +33,14 @@ final class AttentionPlanner {
   private final List<Buffer> outputs = new ArrayList<>();
 
   private final List<Buffer> statistics = new ArrayList<>();
-
-  /// Memory for fetched keys and values: one buffer per chunk in flight in a ring, or one for all.
-  private final List<Buffer> keys = new ArrayList<>();
-
-  private final List<Buffer> values = new ArrayList<>();
-  private final Lane comm;
   private final List<Lane> lanes;
-
-  /// Positions of one owner that a rank fetches together.
-  record Piece(int source, Tokens.Run run, Slice positions) {
-    /// Returns the rows of a piece, if all pieces are one after another.
-    Slice among(List<Piece> all) {
-      long row = all.stream().takeWhile(each -> !each.equals(this)).mapToLong(Piece::length).sum();
-      return new Slice(row, length());
-    }
-
-    long length() {
-      return positions.length();
-    }
-  }
 
   AttentionPlanner(AttentionSpec spec, ContextParallel how, int ranks) {
     this.spec = spec;
     this.how = how;
-    this.ranks = ranks;
     this.builder = Schedule.on(new Goal.Attention(spec, how), ranks);
-    this.handshake = new Handshake(builder, ranks, 1);
     query = builder.local(Part.QUERY);
-    key = builder.symmetric(Part.KEY);
-    value = builder.symmetric(Part.VALUE);
+    fetched = new FetchedKeys(spec, how, builder, ranks, false);
     output = builder.local(Part.OUTPUT);
     lse = builder.local(Part.LSE);
     for (int lane = 0; lane < how.streams(); lane++) {
@@ -75,13 +48,6 @@ final class AttentionPlanner {
       outputs.add(direct ? output : partial("output " + lane, output));
       statistics.add(lane == 0 ? lse : partial("lse " + lane, lse));
     }
-    int slots = how.method() == Method.RING ? how.streams() + 1 : 1;
-    var rows = IntStream.range(0, ranks).mapToObj(this::fetchedRows).toList();
-    for (int slot = 0; slot < slots; slot++) {
-      keys.add(fetched("fetched key " + slot, key, rows));
-      values.add(fetched("fetched value " + slot, value, rows));
-    }
-    comm = communicationLane(builder, "comm", how);
     lanes = attentionLanes(builder, how);
   }
 
@@ -113,112 +79,13 @@ final class AttentionPlanner {
     return builder.add(new Buffer(name, DType.FP32, like.shapes(), false, false));
   }
 
-  /// @param rows number of rows, by rank
-  private Buffer fetched(String name, Buffer like, List<Long> rows) {
-    return builder.add(
-        new Buffer(
-            name,
-            like.dtype(),
-            Schedule.Builder.shapes(ranks, rank -> new Shape(rows.get(rank), like.columns(rank))),
-            false,
-            false));
-  }
-
-  /// Returns the rows that hold any chunk of a ring, or the whole sequence.
-  long fetchedRows(int rank) {
-    if (how.method() != Method.RING) {
-      return units(rank).isEmpty() ? 0 : spec.sequence();
-    }
-    return units(rank).stream()
-        .mapToLong(unit -> unit.stream().mapToLong(Piece::length).sum())
-        .max()
-        .orElse(0);
-  }
-
-  private Tokens tokens(int rank) {
-    return Tokens.of(spec, ranks, rank);
-  }
-
-  /// Returns the pieces that a rank fetches, unit by unit: a chunk of one rank in a ring, a chunk
-  /// of all ranks otherwise.
-  List<List<Piece>> units(int rank) {
-    var units = new ArrayList<List<Piece>>();
-    var sources = new Neighbors(rank, ranks, ChunkOrder.PREVIOUS_FIRST).peers();
-    if (how.method() == Method.RING) {
-      for (int source : sources) {
-        for (int chunk = 0; chunk < how.splits(); chunk++) {
-          units.add(pieces(rank, source, chunk));
-        }
-      }
-    } else {
-      for (int chunk = 0; chunk < how.splits(); chunk++) {
-        var unit = new ArrayList<Piece>();
-        for (int source : sources) {
-          unit.addAll(pieces(rank, source, chunk));
-        }
-        units.add(unit);
-      }
-    }
-    units.removeIf(List::isEmpty);
-    return units;
-  }
-
-  /// Returns the pieces of a chunk of a source that a rank's queries see.
-  List<Piece> pieces(int rank, int source, int chunk) {
-    var pieces = new ArrayList<Piece>();
-    for (var run : tokens(source).runs()) {
-      for (var needed : tokens(rank).seen(spec, run.positions())) {
-        var positions = needed.part(how.splits(), chunk);
-        if (!positions.isEmpty()) {
-          pieces.add(new Piece(source, run, positions));
-        }
-      }
-    }
-    return pieces;
-  }
-
-  boolean fetches(int rank, int source) {
-    return tokens(source).runs().stream()
-        .anyMatch(run -> !tokens(rank).seen(spec, run.positions()).isEmpty());
-  }
-
-  /// Returns the rows of a piece in the buffer that it is fetched into: by position if that holds
-  /// the sequence, else behind the pieces before it.
-  Slice fetchedRows(List<Piece> unit, Piece piece) {
-    return how.method() == Method.RING ? piece.among(unit) : piece.positions();
-  }
-
-  /// Returns the fetched pieces of a unit, joined where positions and rows are consecutive.
-  List<Tokens.Run> blocks(List<Piece> unit) {
-    var blocks = new ArrayList<Tokens.Run>();
-    var pieces =
-        unit.stream()
-            .map(piece -> new Tokens.Run(fetchedRows(unit, piece).start(), piece.positions()))
-            .sorted(Comparator.comparingLong(Tokens.Run::row))
-            .toList();
-    for (var piece : pieces) {
-      var block = piece;
-      if (!blocks.isEmpty() && blocks.getLast().isBefore(piece)) {
-        var before = blocks.removeLast();
-        block =
-            new Tokens.Run(
-                before.row(),
-                new Slice(
-                    before.positions().start(),
-                    before.positions().length() + piece.positions().length()));
-      }
-      blocks.add(block);
-    }
-    return blocks;
-  }
-
   /// The steps of one rank.
   private final class OfRank {
     private final Program program;
     private final int rank;
     private final Tokens tokens;
-    private final Handshake.OfRank signals;
-    private final List<List<Piece>> units;
+    private final FetchedKeys.OfRank others;
+    private final List<Unit> units;
 
     /// Runs of queries that each lane has begun a partial result of.
     private final List<Set<Tokens.Run>> begun = new ArrayList<>();
@@ -226,9 +93,9 @@ final class AttentionPlanner {
     OfRank(Program program) {
       this.program = program;
       this.rank = program.rank();
-      this.tokens = tokens(rank);
-      this.signals = handshake.of(program);
-      this.units = units(rank);
+      this.tokens = Tokens.of(spec, program.ranks(), rank);
+      this.others = fetched.of(program);
+      this.units = others.units();
       lanes.forEach(_ -> begun.add(new HashSet<>()));
     }
 
@@ -240,6 +107,18 @@ final class AttentionPlanner {
     /// comm      | fetch 1 @2 > fetch 2 @1 > fetch 3 @0 >
     ///           ^ begun @2   ^ begun @1   ^ begun @0
     /// attend-0  | attend own | attend 1   | attend 2   | attend 3 |
+    /// ```
+    ///
+    /// From neighbor to neighbor: a rank holds what it has fetched until its successor has fetched
+    /// it. Ranks 2 and 3 see no late tokens of rank 1, and forward them to rank 0.
+    ///
+    /// Rank 2 of 4, `zigzagAttention`, `ring().neighborToNeighbor()`:
+    ///
+    /// ```
+    /// comm      >fetch 1@1 >fetch 2@1 >                            |fetch 3@1>
+    ///           ^ begun @1                                         ^ fetched 0 @3, landed 0 @1
+    ///                      ^ landed 0 @1                                     ^ read @3
+    /// attend-0  |attend own|attend own|attend own|attend 1|attend 1|attend 2 |attend 2|attend 3|
     /// ```
     ///
     /// An all-gather in chunks, each from all ranks.
@@ -262,12 +141,11 @@ final class AttentionPlanner {
     /// attend-0            | attend own | attend 1 |
     /// ```
     void write() {
-      var peers = new Neighbors(rank, ranks, ChunkOrder.NEXT_FIRST).peers();
-      var readers = peers.stream().filter(peer -> fetches(peer, rank)).toList();
-      readers.forEach(reader -> signals.begin(comm, reader));
+      others.begin();
+      var comm = fetched.comm();
       if (how.method() == Method.UNFUSED) {
         for (int unit = 0; unit < units.size(); unit++) {
-          fetch(unit);
+          others.fetch(unit);
         }
         if (!units.isEmpty()) {
           program.after(lanes.getFirst(), Step.NO_CHUNK, comm);
@@ -278,48 +156,22 @@ final class AttentionPlanner {
         }
       } else {
         attendOwn();
-        var done = new int[units.size()];
         for (int unit = 0; unit < units.size(); unit++) {
-          int before = unit - keys.size();
-          if (how.method() == Method.RING && before >= 0) {
-            program.after(comm, unit + 1, done[before]);
+          others.fetch(unit);
+          if (!units.get(unit).seen().isEmpty()) {
+            var lane = lane(unit);
+            program.after(lane, unit + 1, program.mark(comm, unit + 1));
+            attend(unit);
+            others.done(unit, program.mark(lane, unit + 1));
           }
-          fetch(unit);
-          var lane = lane(unit);
-          program.after(lane, unit + 1, program.mark(comm, unit + 1));
-          attend(unit);
-          done[unit] = program.mark(lane, unit + 1);
         }
       }
       merge();
-      readers.forEach(reader -> signals.awaitRead(comm, reader));
+      others.end();
     }
 
     private Lane lane(int unit) {
       return lanes.get((unit + 1) % lanes.size());
-    }
-
-    private void fetch(int unit) {
-      var moves = new ArrayList<Move>();
-      var sources = new HashSet<Integer>();
-      for (var piece : units.get(unit)) {
-        signals.awaitBegun(comm, piece.source());
-        sources.add(piece.source());
-        var from = piece.run().rows(piece.positions());
-        var to = fetchedRows(units.get(unit), piece);
-        moves.add(new Move(key.on(piece.source(), from), keys.get(slot(unit)).on(rank, to)));
-        moves.add(new Move(value.on(piece.source(), from), values.get(slot(unit)).on(rank, to)));
-      }
-      program.copy(comm, unit + 1, moves);
-      // Each source learns of the last unit that reads its memory.
-      units
-          .subList(unit + 1, units.size())
-          .forEach(later -> later.forEach(piece -> sources.remove(piece.source())));
-      sources.stream().sorted().forEach(source -> signals.read(comm, source));
-    }
-
-    private int slot(int unit) {
-      return unit % keys.size();
     }
 
     private void attendOwn() {
@@ -328,19 +180,19 @@ final class AttentionPlanner {
             lanes.getFirst(),
             0,
             own.positions(),
-            key.on(rank, own.rows()),
-            value.on(rank, own.rows()));
+            fetched.own().key().on(rank, own.rows()),
+            fetched.own().value().on(rank, own.rows()));
       }
     }
 
     private void attend(int unit) {
-      for (var block : blocks(units.get(unit))) {
+      for (var block : units.get(unit).blocks()) {
         attend(
             lane(unit),
             unit + 1,
             block.positions(),
-            keys.get(slot(unit)).on(rank, block.rows()),
-            values.get(slot(unit)).on(rank, block.rows()));
+            others.keys(unit).key().on(rank, block.rows()),
+            others.keys(unit).value().on(rank, block.rows()));
       }
     }
 

@@ -4,7 +4,6 @@ import braid.model.AttentionSpec;
 import braid.model.ChunkOrder;
 import braid.model.ContextParallel;
 import braid.model.DType;
-import braid.schedule.AttentionPlanner.Piece;
 import braid.schedule.Buffer.Shape;
 import braid.schedule.Step.Move;
 import java.util.ArrayList;

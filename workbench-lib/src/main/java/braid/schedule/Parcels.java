@@ -4,7 +4,6 @@ import braid.model.ChunkOrder;
 import braid.model.ContextParallel;
 import braid.model.ContextParallel.Method;
 import braid.model.DType;
-import braid.schedule.AttentionPlanner.Piece;
 import braid.schedule.Buffer.Shape;
 import braid.schedule.Step.Move;
 import java.util.ArrayList;
@@ -15,22 +14,24 @@ import java.util.function.Predicate;
 import java.util.stream.IntStream;
 
 /// Gradients of keys and values that travel back to their owners, in fp32: what each rank sends, in
-/// which order it arrives, and where in the owner's inbox.
+/// which order it arrives, and where in the receiver's inbox. Parcels go to the owner itself, or
+/// around a ring to the successor, which adds its own gradients and sends the sum on.
 ///
-/// The inbox has [#SLOTS] slots. The sender of a parcel waits until the owner has added the parcel
-/// before it in the slot. No rank waits for another in a circle: all ranks send and add by the
-/// distance of sender and owner, then by chunk, or by chunk, then by distance, so a parcel only
+/// The inbox has [#SLOTS] slots. The sender of a parcel waits until the receiver has added the
+/// parcel before it in the slot. No rank waits for another in a circle: all ranks send and add by
+/// the distance of sender and owner, then by chunk, or by chunk, then by distance, so a parcel only
 /// waits for earlier ones in this order.
 final class Parcels {
-  /// Parcels in flight to one owner: one is added while the next arrives.
+  /// Parcels in flight to one rank: one is added while the next arrives.
   static final int SLOTS = 2;
 
-  private final Division division;
   private final int chunks;
-  private final int sharing;
+  private final boolean around;
+
+  /// Parcels by receiver, in the order in which it adds them.
   private final List<List<Parcel>> arrivals;
 
-  /// Raised by an owner to a sender, by owner and chunk: the slot of the parcel is free.
+  /// Raised by a receiver to a sender, by owner and chunk: the slot of the parcel is free.
   private final Flag free;
 
   private final KeyValue inbox;
@@ -40,26 +41,25 @@ final class Parcels {
     List<Piece> pieces(int sender, int owner, int chunk);
   }
 
-  /// Gradients of some of the owner's keys and values by the queries of another rank.
+  /// Gradients of some of the owner's keys and values by the queries of the sender, or of all ranks
+  /// from the owner's successor to the sender.
   record Parcel(int from, int owner, int chunk, List<Piece> pieces) {
     private long rows() {
       return pieces.stream().mapToLong(Piece::length).sum();
     }
   }
 
+  /// @param arrivals parcels by receiver, in the order in which it adds them
   /// @param columns numbers of a key's gradient in a parcel, by rank
   Parcels(
       Schedule.Builder builder,
       ContextParallel how,
-      int ranks,
-      Division division,
+      List<List<Parcel>> arrivals,
       IntToLongFunction columns) {
-    this.division = division;
     this.chunks = how.splits();
-    this.sharing = how.headRanks(ranks);
-    boolean bySender = how.method() == Method.RING;
-    this.arrivals =
-        IntStream.range(0, ranks).mapToObj(owner -> arrivals(owner, bySender, ranks)).toList();
+    this.around = how.neighborsOnly();
+    this.arrivals = arrivals;
+    int ranks = arrivals.size();
     var shapes =
         Schedule.Builder.shapes(
             ranks, rank -> new Shape(SLOTS * room(rank), columns.applyAsLong(rank)));
@@ -75,22 +75,30 @@ final class Parcels {
     }
   }
 
-  private List<Parcel> arrivals(int owner, boolean bySender, int ranks) {
+  /// Returns the parcels to each owner, from one rank of each group that divides heads.
+  static List<List<Parcel>> toOwners(ContextParallel how, int ranks, Division division) {
+    return IntStream.range(0, ranks)
+        .mapToObj(owner -> toOwner(how, ranks, owner, division))
+        .toList();
+  }
+
+  private static List<Parcel> toOwner(
+      ContextParallel how, int ranks, int owner, Division division) {
+    int sharing = how.headRanks(ranks);
     var parcels = new ArrayList<Parcel>();
-    // One of each group of ranks that divide heads.
     var senders =
         new Neighbors(owner / sharing, ranks / sharing, ChunkOrder.NEXT_FIRST)
             .peers().stream().map(group -> group * sharing + owner % sharing).toList();
-    if (bySender) {
+    if (how.method() == Method.RING) {
       for (int sender : senders) {
-        for (int chunk = 0; chunk < chunks; chunk++) {
-          parcels.add(parcel(sender, owner, chunk));
+        for (int chunk = 0; chunk < how.splits(); chunk++) {
+          parcels.add(new Parcel(sender, owner, chunk, division.pieces(sender, owner, chunk)));
         }
       }
     } else {
-      for (int chunk = 0; chunk < chunks; chunk++) {
+      for (int chunk = 0; chunk < how.splits(); chunk++) {
         for (int sender : senders) {
-          parcels.add(parcel(sender, owner, chunk));
+          parcels.add(new Parcel(sender, owner, chunk, division.pieces(sender, owner, chunk)));
         }
       }
     }
@@ -98,23 +106,19 @@ final class Parcels {
     return parcels;
   }
 
-  private Parcel parcel(int sender, int owner, int chunk) {
-    return new Parcel(sender, owner, chunk, division.pieces(sender, owner, chunk));
-  }
-
-  /// Returns the rows of the largest parcel of an owner; at least one, because no symmetric memory
-  /// is empty.
-  private long room(int owner) {
-    return arrivals.get(owner).stream().mapToLong(Parcel::rows).max().orElse(1);
+  /// Returns the rows of the largest parcel to a rank; at least one, because no symmetric memory is
+  /// empty.
+  private long room(int receiver) {
+    return arrivals.get(receiver).stream().mapToLong(Parcel::rows).max().orElse(1);
   }
 
   /// Returns the rows of the inbox that hold a piece of a parcel.
   ///
   /// @param arrival index of the parcel
-  private Slice rows(int owner, int arrival, Piece piece) {
+  private Slice rows(int receiver, int arrival, Piece piece) {
     return piece
-        .among(arrivals.get(owner).get(arrival).pieces())
-        .shifted(arrival % SLOTS * room(owner));
+        .among(arrivals.get(receiver).get(arrival).pieces())
+        .shifted(arrival % SLOTS * room(receiver));
   }
 
   /// Returns the index of a parcel's word at its sender.
@@ -136,44 +140,65 @@ final class Parcels {
       this.signals = signals;
     }
 
-    /// Sends one of this rank's parcels to its owner.
+    /// Sends one of this rank's parcels.
     ///
-    /// @param which true for the parcel, of those to the owner
-    /// @param from gradients by this rank's queries
+    /// @param which true for the parcel, of those to the receiver
+    /// @param from gradients by this rank's queries, and those that have arrived
     /// @param rows their rows of each piece
     void send(
         Lane lane,
         int number,
-        int owner,
+        int receiver,
         Predicate<Parcel> which,
         KeyValue from,
         Function<Piece, Slice> rows) {
-      var all = arrivals.get(owner);
+      var all = arrivals.get(receiver);
       int arrival = 0;
       while (all.get(arrival).from() != program.rank() || !which.test(all.get(arrival))) {
         arrival++;
       }
       var parcel = all.get(arrival);
+      // Of 2 ranks, the successor has signaled to fetch its keys.
+      if (around && arrivals.size() > 2) {
+        signals.awaitBegun(lane, receiver);
+      }
       if (arrival >= SLOTS) {
-        program.await(lane, parcel.chunk(), free, word(parcel), owner);
+        program.await(lane, parcel.chunk(), free, word(parcel), receiver);
       }
       var moves = new ArrayList<Move>();
       for (var piece : parcel.pieces()) {
         moves.addAll(
             from.moves(
-                program.rank(), rows.apply(piece), inbox, owner, rows(owner, arrival, piece)));
+                program.rank(),
+                rows.apply(piece),
+                inbox,
+                receiver,
+                rows(receiver, arrival, piece)));
       }
       program.copy(lane, number, moves);
-      signals.landed(lane, owner, program.rank(), parcel.chunk());
+      if (around) {
+        signals.spread(lane, receiver, parcel.owner(), parcel.chunk());
+      } else {
+        signals.landed(lane, receiver, parcel.from(), parcel.chunk());
+      }
     }
 
     /// Adds some of the parcels that arrive to the gradients by this rank's queries, in order.
     ///
-    /// @param own mark after those by this rank's queries
+    /// @param sums gradients by this rank's queries
+    /// @param rows their rows of each piece
+    /// @param begun whether there are any of a piece
+    /// @param ready mark after which the sums may be written, or [FetchedKeys#NONE]
     /// @return true if there are any such parcels
-    boolean add(Lane lane, Predicate<Parcel> which, KeyValue sums, int own) {
-      int rank = program.rank();
+    boolean add(
+        Lane lane,
+        Predicate<Parcel> which,
+        KeyValue sums,
+        Function<Piece, Slice> rows,
+        Predicate<Piece> begun,
+        int ready) {
       boolean added = false;
+      int rank = program.rank();
       var all = arrivals.get(rank);
       for (int arrival = 0; arrival < all.size(); arrival++) {
         var parcel = all.get(arrival);
@@ -181,13 +206,23 @@ final class Parcels {
           continue;
         }
         added = true;
-        program.after(lane, arrival + 1, own);
-        signals.awaitLanded(lane, parcel.from(), parcel.chunk(), parcel.from());
+        if (ready != FetchedKeys.NONE) {
+          program.after(lane, arrival + 1, ready);
+        }
+        if (around) {
+          signals.awaitSpread(lane, parcel.owner(), parcel.chunk(), parcel.from());
+        } else {
+          signals.awaitLanded(lane, parcel.from(), parcel.chunk(), parcel.from());
+        }
         for (var piece : parcel.pieces()) {
-          var rows = piece.run().rows(piece.positions());
+          var into = rows.apply(piece);
           var from = rows(rank, arrival, piece);
-          sum(lane, arrival + 1, sums.key().on(rank, rows), inbox.key().on(rank, from));
-          sum(lane, arrival + 1, sums.value().on(rank, rows), inbox.value().on(rank, from));
+          if (begun.test(piece)) {
+            sum(lane, arrival + 1, sums.key().on(rank, into), inbox.key().on(rank, from));
+            sum(lane, arrival + 1, sums.value().on(rank, into), inbox.value().on(rank, from));
+          } else {
+            program.copy(lane, arrival + 1, inbox.moves(rank, from, sums, rank, into));
+          }
         }
         if (arrival + SLOTS < all.size()) {
           var next = all.get(arrival + SLOTS);
@@ -195,6 +230,11 @@ final class Parcels {
         }
       }
       return added;
+    }
+
+    /// Adds some of the parcels that arrive to the sums of this rank's own keys and values.
+    boolean add(Lane lane, Predicate<Parcel> which, KeyValue sums, int ready) {
+      return add(lane, which, sums, Piece::rows, _ -> true, ready);
     }
 
     private void sum(Lane lane, int chunk, Region all, Region more) {

@@ -22,6 +22,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 
 /// Collects the steps of one rank, in the order in which the rank enqueues them on its lanes. Omits
@@ -38,10 +39,16 @@ public final class Program {
   /// Marks of lanes without earlier steps.
   private final Set<Integer> idle = new HashSet<>();
 
-  private int marks;
+  private final List<Marked> marks = new ArrayList<>();
 
-  /// A word or a mark that a lane has waited for.
-  private record Passed(Lane lane, String flag, int number) {}
+  /// By lane, the last mark of each lane that comes before the next step.
+  private final Map<Lane, Map<Lane, Integer>> reached = new HashMap<>();
+
+  /// A mark's lane, and the last mark of each lane that comes before it, itself included.
+  private record Marked(Lane lane, Map<Lane, Integer> reached) {}
+
+  /// A word that a lane has waited for.
+  private record Passed(Lane lane, String flag, int index) {}
 
   Program(int rank, int ranks) {
     this.rank = rank;
@@ -176,17 +183,34 @@ public final class Program {
   /// Marks the current point of the lane; [#after] waits for it.
   public int mark(Lane lane, int chunk) {
     if (!begun.contains(lane)) {
-      idle.add(marks);
+      idle.add(marks.size());
     }
-    add(new Mark(lane, chunk, marks));
-    return marks++;
+    int mark = marks.size();
+    var before = reachedBy(lane);
+    before.put(lane, mark);
+    marks.add(new Marked(lane, Map.copyOf(before)));
+    add(new Mark(lane, chunk, mark));
+    return mark;
   }
 
-  /// Waits for a mark of another lane. A lane that has waited for it does not wait again.
+  private Map<Lane, Integer> reachedBy(Lane lane) {
+    return reached.computeIfAbsent(lane, _ -> new HashMap<>());
+  }
+
+  /// Waits for a mark of another lane. A lane that has waited for it, or for a mark after it, does
+  /// not wait again.
   public Program after(Lane lane, int chunk, int mark) {
-    return idle.contains(mark) || !passed.add(new Passed(lane, "", mark))
-        ? this
-        : add(new After(lane, chunk, mark));
+    if (mark < 0 || mark >= marks.size()) {
+      // The check names it.
+      return add(new After(lane, chunk, mark));
+    }
+    var before = reachedBy(lane);
+    var marked = marks.get(mark);
+    if (idle.contains(mark) || before.getOrDefault(marked.lane(), -1) >= mark) {
+      return this;
+    }
+    marked.reached().forEach((other, last) -> before.merge(other, last, Math::max));
+    return add(new After(lane, chunk, mark));
   }
 
   /// Waits for all steps of another lane so far.

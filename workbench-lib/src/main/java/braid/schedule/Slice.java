@@ -1,5 +1,8 @@
 package braid.schedule;
 
+import java.util.ArrayList;
+import java.util.List;
+
 /// Consecutive rows or elements: `length` of them from `start` on.
 public record Slice(long start, long length) {
   /// Returns part `index` of `parts` balanced parts of `total`: the first `total % parts` parts
@@ -9,6 +12,21 @@ public record Slice(long start, long length) {
     long longer = total % parts;
     return new Slice(
         index * shortest + Math.min(index, longer), shortest + (index < longer ? 1 : 0));
+  }
+
+  /// Joins those of some ranges, in order of their starts, that overlap or follow each other.
+  static List<Slice> joined(List<Slice> ranges) {
+    var all = new ArrayList<Slice>();
+    for (var range : ranges) {
+      if (!all.isEmpty() && all.getLast().end() >= range.start()) {
+        var before = all.removeLast();
+        long end = Math.max(before.end(), range.end());
+        all.add(new Slice(before.start(), end - before.start()));
+      } else {
+        all.add(range);
+      }
+    }
+    return all;
   }
 
   /// Returns the end, exclusive.

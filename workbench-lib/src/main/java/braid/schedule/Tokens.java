@@ -44,24 +44,18 @@ public record Tokens(List<Run> runs) {
 
   /// Returns the tokens of consecutive ranks, in rows by position.
   static Tokens ofGroup(AttentionSpec spec, int ranks, int first, int count) {
-    var positions = new ArrayList<Slice>();
-    IntStream.range(first, first + count)
-        .mapToObj(rank -> of(spec, ranks, rank))
-        .flatMap(tokens -> tokens.runs().stream())
-        .map(Run::positions)
-        .sorted(Comparator.comparingLong(Slice::start))
-        .forEach(
-            next -> {
-              long start = next.start();
-              if (!positions.isEmpty() && positions.getLast().end() == start) {
-                start = positions.removeLast().start();
-              }
-              positions.add(new Slice(start, next.end() - start));
-            });
-    return of(positions);
+    return of(
+        Slice.joined(
+            IntStream.range(first, first + count)
+                .mapToObj(rank -> of(spec, ranks, rank))
+                .flatMap(tokens -> tokens.runs().stream())
+                .map(Run::positions)
+                .sorted(Comparator.comparingLong(Slice::start))
+                .toList()));
   }
 
-  private static Tokens of(List<Slice> parts) {
+  /// Returns tokens of some positions, in rows one after another.
+  static Tokens of(List<Slice> parts) {
     var runs = new ArrayList<Run>();
     long row = 0;
     for (var positions : parts) {
@@ -99,20 +93,12 @@ public record Tokens(List<Run> runs) {
 
   /// Returns those of some positions that any of these tokens sees, in order and disjoint.
   List<Slice> seen(AttentionSpec spec, Slice some) {
-    var all = new ArrayList<Slice>();
-    for (var queries : runs) {
-      var seen = seen(spec, queries, some);
-      if (seen.isEmpty()) {
-        continue;
-      }
-      // Positions come in order: later queries see no earlier begin and no earlier end.
-      if (!all.isEmpty() && all.getLast().end() >= seen.start()) {
-        long start = all.removeLast().start();
-        seen = new Slice(start, seen.end() - start);
-      }
-      all.add(seen);
-    }
-    return all;
+    // Positions come in order: later queries see no earlier begin and no earlier end.
+    return Slice.joined(
+        runs.stream()
+            .map(queries -> seen(spec, queries, some))
+            .filter(seen -> !seen.isEmpty())
+            .toList());
   }
 
   /// Returns those of some positions that any query of a run sees; may be empty.

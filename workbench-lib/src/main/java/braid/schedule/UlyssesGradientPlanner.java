@@ -57,8 +57,7 @@ final class UlyssesGradientPlanner {
         new Parcels(
             builder,
             how,
-            ranks,
-            (sender, owner, _) -> heads.piecesOf(sender, owner),
+            Parcels.toOwners(how, ranks, (sender, owner, _) -> heads.piecesOf(sender, owner)),
             sums.getLast().of(0)::columns);
     back = AttentionPlanner.communicationLane(builder, "return", how);
     adder = builder.lane("add", Lane.Role.COMPLETION);

@@ -225,6 +225,36 @@ class AttentionGradientMistakesTest {
                 + " (iteration 0) have no order");
   }
 
+  /// Gradients of the keys of rank 0 go from rank 1 to rank 2, and on to rank 0; those of rank 1
+  /// from rank 2 to rank 0, which sees none of them, and on to rank 1.
+  @Test
+  void gradientsThatAreNotSentOnAreFound() {
+    var ring = Schedule.of(SPEC.backward(), ContextParallel.ring().neighborToNeighbor(), 3);
+    assertThat(ring.findings()).isEmpty();
+    var unadded =
+        ring.without(
+            2,
+            step ->
+                step instanceof Reduce reduce
+                    && reduce.output().buffer().name().startsWith("part of "));
+    assertThat(unadded.findings())
+        .hasSize(2)
+        .allMatch(
+            line ->
+                line.matches("(key|value) gradient@0\\[0..1\\], written by .*")
+                    && line.split("query@1", -1).length == 2
+                    && line.split("query@2", -1).length == 3);
+    var unforwarded =
+        ring.without(0, step -> step instanceof Copy && step.lane().name().equals("add"));
+    assertThat(unforwarded.findings())
+        .hasSize(2)
+        .allMatch(
+            line ->
+                line.matches(
+                    "copy .* on lane return of rank 0 reads part of (key|value) gradient .*, but 2"
+                        + " of its rows were not written in this iteration; write them first"));
+  }
+
   @Test
   void anotherAttentionIsFound() {
     int at = numberOf(1, AttendGradient.class, 0);

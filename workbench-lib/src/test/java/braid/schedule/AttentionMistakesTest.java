@@ -10,6 +10,7 @@ import braid.schedule.Step.Copy;
 import braid.schedule.Step.Merge;
 import braid.schedule.Step.Move;
 import braid.schedule.Step.Partial;
+import braid.schedule.Step.Signal;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.UnaryOperator;
@@ -315,5 +316,36 @@ class AttentionMistakesTest {
                     + " one row");
       }
     }
+  }
+
+  /// Rank 1 fetches its third chunk into the slot of the first, which rank 2 fetches out of it.
+  @Test
+  void aSlotThatIsFreedBeforeItIsFetchedIsFound() {
+    var ring =
+        Schedule.of(
+            AttentionSpec.of(8, 2, 3).dtype(DType.BF16),
+            ContextParallel.ring().neighborToNeighbor(),
+            4);
+    assertThat(ring.findings()).isEmpty();
+    var steps = new ArrayList<>(ring.steps(2));
+    var freed =
+        steps.stream()
+            .filter(step -> step instanceof Signal signal && signal.flag().name().equals("fetched"))
+            .findFirst()
+            .orElseThrow();
+    int at = steps.indexOf(freed);
+    steps.remove(at);
+    while (!(steps.get(at) instanceof Copy)) {
+      at--;
+    }
+    steps.add(at, freed);
+    assertThat(ring.with(2, steps).findings())
+        .singleElement()
+        .asString()
+        .startsWith(
+            "race on fetched key 0 of rank 1, rows 0..1: copy of fetched key 1@0[0..1] to fetched"
+                + " key 0@1[0..1] and 1 more on lane comm of rank 1 (iteration 0) and copy of"
+                + " fetched key 0@1[0..1] to fetched key 1@2[0..1] and 1 more on lane comm of rank"
+                + " 2 (iteration 0) have no order");
   }
 }

@@ -33,7 +33,7 @@ class GeneratedTimelinesTest {
   private static final Pattern EXAMPLE =
       Pattern.compile(
           "(?<margin>[ /]*)Rank (?<rank>\\d+) of (?<ranks>\\d+), `(?<spec>\\w+)`, "
-              + "`(?<how>\\w+)\\((?<splits>\\d*)\\)`:\n[ /]*\n[ /]*```\n(?<block>.*?)[ /]*```\n",
+              + "`(?<how>\\w+(?:\\(\\)\\.neighborToNeighbor)?)\\((?<splits>\\d*)\\)`:\n[ /]*\n[ /]*```\n(?<block>.*?)[ /]*```\n",
           Pattern.DOTALL);
 
   @ParameterizedTest
@@ -131,6 +131,7 @@ class GeneratedTimelinesTest {
     int number = found.group("splits").isEmpty() ? 1 : Integer.parseInt(found.group("splits"));
     return switch (found.group("how")) {
       case "ring" -> ContextParallel.ring().splits(number);
+      case "ring().neighborToNeighbor" -> ContextParallel.ring().neighborToNeighbor();
       case "allGatherKv" -> ContextParallel.allGatherKv().splits(number);
       case "ulysses" -> ContextParallel.ulysses().splits(number);
       case "twoLevel" -> ContextParallel.twoLevel(number);

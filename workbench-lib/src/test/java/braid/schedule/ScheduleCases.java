@@ -165,6 +165,8 @@ final class ScheduleCases {
 
   private static List<Case> of(AttentionWay way, int ranks) {
     var cases = new ArrayList<Case>();
+    // Chooses between the exchanges of a ring.
+    var random = new Random(ranks);
     for (var layout : TokenLayout.values()) {
       var even = AttentionSpec.of(16 * ranks, 4, 8).layout(layout);
       var uneven = AttentionSpec.of(23 * ranks - 1, 4, 8).kvHeads(2).layout(layout);
@@ -182,7 +184,7 @@ final class ScheduleCases {
                 packed(spec.causal()),
                 padded(spec),
                 padded(spec.causal().window(5)))) {
-          add(cases, masked, way.method(), ranks);
+          add(cases, masked, way.method(), ranks, random);
         }
       }
     }
@@ -205,7 +207,11 @@ final class ScheduleCases {
   }
 
   private static void add(
-      List<Case> cases, AttentionSpec spec, ContextParallel.Method method, int ranks) {
+      List<Case> cases,
+      AttentionSpec spec,
+      ContextParallel.Method method,
+      int ranks,
+      Random random) {
     switch (method) {
       case UNFUSED -> cases.add(new AttentionCase(spec, ContextParallel.unfused(), ranks));
       case ULYSSES -> addHeads(cases, spec, ContextParallel.ulysses(), ranks);
@@ -217,12 +223,14 @@ final class ScheduleCases {
         }
       }
       case RING, ALL_GATHER_KV -> {
-        var how =
-            method == ContextParallel.Method.RING
-                ? ContextParallel.ring()
-                : ContextParallel.allGatherKv();
         for (int splits : ranks <= ALL_CASES_RANKS ? List.of(1, 3, MOST_SPLITS) : List.of(3)) {
           for (int streams : ranks <= ALL_CASES_RANKS ? List.of(1, 2, 3) : List.of(2)) {
+            var how =
+                method != ContextParallel.Method.RING
+                    ? ContextParallel.allGatherKv()
+                    : random.nextBoolean()
+                        ? ContextParallel.ring()
+                        : ContextParallel.ring().neighborToNeighbor();
             cases.add(new AttentionCase(spec, how.splits(splits).streams(streams), ranks));
           }
         }

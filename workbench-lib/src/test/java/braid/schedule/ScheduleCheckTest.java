@@ -3,8 +3,15 @@ package braid.schedule;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.selftest.Sweep;
+import braid.model.AttentionSpec;
+import braid.model.ContextParallel;
+import braid.model.TokenLayout;
 import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -27,5 +34,46 @@ final class ScheduleCheckTest {
       }
     }
     assertThat(found.stream().limit(20)).as("%d findings", found.size()).isEmpty();
+  }
+
+  /// Both the forward and the backward pass; signals go between neighbors too.
+  @Test
+  void aRingExchangeUsesOnlyLinksBetweenNeighbors() {
+    int copies = 0;
+    for (var layout : TokenLayout.values()) {
+      for (int ranks = 1; ranks <= 6; ranks++) {
+        var spec = AttentionSpec.of(23 * ranks - 1, 2, 4).layout(layout);
+        for (var masked : List.of(spec, spec.causal(), spec.causal().window(30))) {
+          var how = ContextParallel.ring().splits(2).neighborToNeighbor();
+          for (var schedule :
+              List.of(
+                  Schedule.of(masked, how, ranks), Schedule.of(masked.backward(), how, ranks))) {
+            for (int rank = 0; rank < ranks; rank++) {
+              for (var step : schedule.steps(rank)) {
+                copies += step instanceof Step.Copy ? 1 : 0;
+                var others = peers(step, rank);
+                assertThat(List.of((rank + 1) % ranks, (rank + ranks - 1) % ranks))
+                    .as("%s of rank %d, %s", step.text(), rank, schedule)
+                    .containsAll(others);
+              }
+            }
+          }
+        }
+      }
+    }
+    assertThat(copies).isPositive();
+  }
+
+  /// Returns the other ranks that a step communicates with.
+  private static Set<Integer> peers(Step step, int rank) {
+    var peers = new HashSet<Integer>();
+    step.accesses(rank).forEach(access -> peers.add(access.region().rank()));
+    if (step instanceof Step.Signal signal) {
+      peers.add(signal.to());
+    } else if (step instanceof Step.Wait wait) {
+      peers.add(wait.from());
+    }
+    peers.remove(rank);
+    return peers;
   }
 }

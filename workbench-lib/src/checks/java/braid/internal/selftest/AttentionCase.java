@@ -135,6 +135,9 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
   private static ContextParallel how(
       SplittableRandom random, ContextParallel method, boolean splits) {
     var how = method;
+    if (method.method() == ContextParallel.Method.RING && random.nextBoolean()) {
+      how = how.neighborToNeighbor();
+    }
     if (splits && method.method() != ContextParallel.Method.UNFUSED) {
       how = how.splits(1 + random.nextInt(MOST_SPLITS)).streams(1 + random.nextInt(MOST_STREAMS));
     }

@@ -71,7 +71,7 @@ public record Programs(
     private static final int MOST_WORKERS = 3;
     private static final int MOST_REFUSED_BUILDS = 2;
 
-    /// Small numbers, primes, multiples of 8 and their neighbours.
+    /// Small numbers, primes, multiples of 8 and their neighbors.
     private static final int[] SIZES = {
       1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 23, 24, 31, 32, 40, 47, 49, 64, 97
     };

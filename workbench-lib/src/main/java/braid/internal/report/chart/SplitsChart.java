@@ -21,7 +21,7 @@ import org.jfree.data.xy.YIntervalSeriesCollection;
 /// Time against split count: one line per combination of the other settings, with the interval of
 /// each difference to the unfused reference, and the values of the fastest of each split count.
 public final class SplitsChart {
-  /// Distance between the bars of neighbouring series, as a power of two.
+  /// Distance between the bars of neighboring series, as a power of two.
   private static final double DODGE = 0.06;
 
   private static final double WIDEST_DODGE = 0.4;

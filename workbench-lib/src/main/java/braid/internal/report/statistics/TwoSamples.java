@@ -9,7 +9,7 @@ import java.util.Arrays;
 /// of all quotients, its interval that of the rank-sum test: it assumes no distribution, only that
 /// the two differ by a factor, and single outliers have little effect.
 public final class TwoSamples {
-  /// Size to which longer samples are condensed, as medians of neighbours. Consecutive times depend
+  /// Size to which longer samples are condensed, as medians of neighbors. Consecutive times depend
   /// on each other, and such medians do so less.
   static final int MOST = 50;
 
@@ -69,7 +69,7 @@ public final class TwoSamples {
     return condensed(values, Math.max(1, worth));
   }
 
-  /// Returns how much more often neighbours lie on the same side of the median than on different
+  /// Returns how much more often neighbors lie on the same side of the median than on different
   /// sides.
   private static double agreement(double[] values) {
     double median = Spread.quantile(values, 0.5);
