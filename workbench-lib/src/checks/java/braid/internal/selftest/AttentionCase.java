@@ -54,7 +54,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
   private static final float FRACTION = 0.5f;
 
   /// One of so many cases has a backward pass.
-  private static final int PER_BACKWARD = 3;
+  private static final int PER_BACKWARD = 4;
 
   /// Errors of fp32, relative to the sum of weighted values or to the LSE.
   static final double FP32_ERROR = 1e-5;
@@ -224,6 +224,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
         inputs.fill(gradient);
         run(gradient, round);
         context.alteration().accept(gradient.queryGradient());
+        context.alteration().accept(gradient.keyGradient());
+        context.alteration().accept(gradient.valueGradient());
         inputs.compare(gradient, findings);
       }
       context.alteration().accept(attention.output());

@@ -9,9 +9,13 @@ import java.util.List;
 /// Gradients of attention by plain loops in double precision, over all queries and the keys that
 /// each sees. Only those of some positions are kept.
 final class AttentionGradientLoops {
-  /// Roundings to a 16-bit type, in units of half an epsilon: of the output that the backward pass
-  /// reads, of weights and changes, of a block's gradient, and of a head's in a group.
-  private static final int ROUNDINGS = 6;
+  /// Roundings to a 16-bit type of a weight or change, of a block's gradient, and of a head's in a
+  /// group.
+  private static final int ROUNDINGS = 3;
+
+  /// Size of a sum of independent roundings, of an output and of its part by a block, relative to
+  /// the root of the sum of their squares.
+  private static final int CONFIDENCE = 4;
 
   /// Error of a number that fp16 stores below its normal numbers.
   private static final double FP16_LEAST = 0x1p-24;
@@ -88,36 +92,54 @@ final class AttentionGradientLoops {
     var weights = inputs.weights(position, head);
     double sum = Arrays.stream(weights).sum();
     boolean isMine = rows[position] >= 0;
-    if (sum == 0 || !(isMine || mine.stream().anyMatch(each -> weights[each] > 0))) {
+    if (sum == 0
+        || !(isMine || mine.stream().mapToInt(Integer::intValue).anyMatch(j -> weights[j] > 0))) {
       return;
     }
     int size = spec.headSize();
     int from = (position * spec.heads() + head) * size;
     var products = new double[weights.length];
     var sizes = new double[weights.length];
+    var output = new double[size];
     double mean = 0;
     double meanSize = 0;
+    // Of the mean, since the output that the backward pass reads is rounded, and so are its
+    // weights.
+    double roundings = 0;
     for (int j = 0; j < weights.length; j++) {
       if (weights[j] > 0) {
+        double weight = weights[j] / sum;
         int kv = (j * spec.kvHeads() + head / spec.group()) * size;
         for (int c = 0; c < size; c++) {
-          double product = (double) inputs.outputGradient()[from + c] * inputs.value()[kv + c];
+          double ofValue = inputs.value()[kv + c];
+          double product = inputs.outputGradient()[from + c] * ofValue;
           products[j] += product;
           sizes[j] += Math.abs(product);
+          output[c] += weight * Math.abs(ofValue);
         }
-        mean += weights[j] / sum * products[j];
-        meanSize += weights[j] / sum * sizes[j];
+        mean += weight * products[j];
+        meanSize += weight * sizes[j];
+        roundings += weight * Math.abs(products[j]);
       }
     }
-    double error = AttentionCase.FP32_ERROR * (1 + Math.abs(Math.log(sum))) + ROUNDINGS * rounding;
+    double squares = 0;
+    for (int c = 0; c < size; c++) {
+      double product = inputs.outputGradient()[from + c] * output[c];
+      squares += product * product;
+    }
+    double meanError = rounding * (roundings + CONFIDENCE * Math.sqrt(squares));
+    double error = AttentionCase.FP32_ERROR * (1 + Math.abs(Math.log(sum)));
     for (int j = 0; j < weights.length; j++) {
       if (weights[j] == 0 || !(isMine || rows[j] >= 0)) {
         continue;
       }
       double weight = weights[j] / sum;
       double change = weight * (products[j] - mean) * spec.scale();
-      double changeError = error * weight * (sizes[j] + meanSize) * spec.scale() + least;
-      double weightError = error * weight + least;
+      double changeError =
+          weight * spec.scale() * (error * (sizes[j] + meanSize) + meanError)
+              + ROUNDINGS * rounding * Math.abs(change)
+              + least;
+      double weightError = (error + ROUNDINGS * rounding) * weight + least;
       int kv = (j * spec.kvHeads() + head / spec.group()) * size;
       int toQuery = (rows[position] * spec.heads() + head) * size;
       int toKey = (rows[j] * spec.kvHeads() + head / spec.group()) * size;
