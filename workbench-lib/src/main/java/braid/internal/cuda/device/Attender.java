@@ -105,22 +105,45 @@ public final class Attender implements AutoCloseable {
 
   /// Returns tables in GPU memory of the pairs of a packed block.
   private Arguments.Tables tables(AttentionBlock block, Scratch scratch) {
-    int rows = block.query().rows();
-    int keys = block.key().rows();
-    long seenBytes = (long) rows * 2 * Integer.BYTES;
-    long seeingBytes = (long) keys * 2 * Integer.BYTES;
     try (var arena = Arena.ofConfined()) {
-      var table = arena.allocate(seenBytes + seeingBytes + keys + rows, Long.BYTES);
-      var seen = table.asSlice(0, seenBytes);
-      var seeing = table.asSlice(seenBytes, seeingBytes);
+      var pairs = Pairs.of(block, arena);
+      long address = scratch.allocate(pairs.all.byteSize());
+      gpu.copy(address, pairs.all.address(), pairs.all.byteSize());
+      long first = pairs.all.address();
+      return new Arguments.Tables(
+          address,
+          address + pairs.seeing.address() - first,
+          address + pairs.tokens.address() - first,
+          address + pairs.queryTokens.address() - first);
+    }
+  }
+
+  /// Tables of a packed block: of the keys that each row sees, of the rows that see each key, and
+  /// of keys and rows that are no padding.
+  record Pairs(
+      MemorySegment all,
+      MemorySegment seen,
+      MemorySegment seeing,
+      MemorySegment tokens,
+      MemorySegment queryTokens) {
+    static Pairs of(AttentionBlock block, Arena arena) {
+      int rows = block.query().rows();
+      int keys = block.key().rows();
+      long seenBytes = (long) rows * 2 * Integer.BYTES;
+      long seeingBytes = (long) keys * 2 * Integer.BYTES;
+      var all = arena.allocate(seenBytes + seeingBytes + keys + rows, Long.BYTES);
+      var pairs =
+          new Pairs(
+              all,
+              all.asSlice(0, seenBytes),
+              all.asSlice(seenBytes, seeingBytes),
+              all.asSlice(seenBytes + seeingBytes, keys),
+              all.asSlice(seenBytes + seeingBytes + keys, rows));
       for (int row = 0; row < rows; row++) {
         int first = Math.clamp(block.firstSeen(row), 0, keys);
         int end = Math.clamp(block.endSeen(row), 0, keys);
-        put(seen, row, first, end);
-        table.set(
-            ValueLayout.JAVA_BYTE,
-            seenBytes + seeingBytes + keys + row,
-            (byte) (first < end ? 1 : 0));
+        put(pairs.seen, row, first, end);
+        pairs.queryTokens.set(ValueLayout.JAVA_BYTE, row, (byte) (first < end ? 1 : 0));
       }
       int first = 0;
       int end = 0;
@@ -131,22 +154,17 @@ public final class Attender implements AutoCloseable {
         while (end < rows && block.firstSeen(end) <= key) {
           end++;
         }
-        put(seeing, key, first, end);
-        table.set(
-            ValueLayout.JAVA_BYTE,
-            seenBytes + seeingBytes + key,
-            (byte) (block.skipPadding(key) == key ? 1 : 0));
+        put(pairs.seeing, key, first, end);
+        pairs.tokens.set(
+            ValueLayout.JAVA_BYTE, key, (byte) (block.skipPadding(key) == key ? 1 : 0));
       }
-      long address = scratch.allocate(table.byteSize());
-      gpu.copy(address, table.address(), table.byteSize());
-      long tokens = address + seenBytes + seeingBytes;
-      return new Arguments.Tables(address, address + seenBytes, tokens, tokens + keys);
+      return pairs;
     }
-  }
 
-  private static void put(MemorySegment table, int at, int first, int end) {
-    table.setAtIndex(ValueLayout.JAVA_INT, 2L * at, first);
-    table.setAtIndex(ValueLayout.JAVA_INT, 2L * at + 1, end);
+    private static void put(MemorySegment table, int at, int first, int end) {
+      table.setAtIndex(ValueLayout.JAVA_INT, 2L * at, first);
+      table.setAtIndex(ValueLayout.JAVA_INT, 2L * at + 1, end);
+    }
   }
 
   private Prepared prepareOne(AttentionBlock block, Scratch scratch) {
