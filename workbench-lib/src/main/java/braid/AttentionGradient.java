@@ -78,9 +78,9 @@ public final class AttentionGradient extends ChainLink {
       return this;
     }
 
-    /// Makes the gradients of equal inputs equal to the last bit in every run. The host always
-    /// does. On GPUs it takes more time, and memory for a number in 16 bits per head, query and key
-    /// of a block.
+    /// Makes the gradients of equal inputs equal to the last bit in every run. They always are on
+    /// the host, and by Braid's own kernels on GPUs. cuDNN takes more time for it, and memory for a
+    /// number in 16 bits per head, query and key of a block.
     public Builder deterministic() {
       SetOnce.check("deterministic", deterministic);
       deterministic = true;
@@ -155,7 +155,7 @@ public final class AttentionGradient extends ChainLink {
         }
       }
       var problem = deterministic == null ? spec.backward() : spec.backward().deterministic();
-      Feasibility.check(problem, group);
+      Feasibility.check(spec, group);
       var given = new Bindings();
       given.addAll(bindings);
       var gradient =

@@ -1,6 +1,5 @@
 package braid;
 
-import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.BackendKind;
 import braid.model.BraidException;
@@ -30,19 +29,6 @@ final class Feasibility {
   /// Refuses attention that the size of the group does not allow.
   static void check(AttentionSpec spec, ProcessGroup group) {
     atLeastOneEach("sequence", "token", spec.sequence(), group);
-  }
-
-  /// Refuses a backward pass that the backend or the size of the group does not allow.
-  static void check(AttentionGradientSpec spec, ProcessGroup group) {
-    group
-        .context()
-        .backend()
-        .cannotDifferentiate(spec.of())
-        .ifPresent(
-            why -> {
-              throw new BraidException(why);
-            });
-    atLeastOneEach("sequence", "token", spec.of().sequence(), group);
   }
 
   /// Refuses pairs of types that the backend cannot multiply.

@@ -27,7 +27,7 @@ import java.util.SequencedMap;
 ///
 /// @param of the attention
 /// @param isDeterministic true if the gradients of equal inputs are equal to the last bit in every
-///   run. That costs time and memory on GPUs only; the host is always deterministic.
+///   run. That costs time and memory by cuDNN only; everything else is always deterministic.
 public record AttentionGradientSpec(AttentionSpec of, boolean isDeterministic) implements Problem {
   /// Returns this problem with equal bits in every run.
   public AttentionGradientSpec deterministic() {

@@ -12,14 +12,12 @@ import java.util.SplittableRandom;
 /// Checks of attention and its merge on random shapes, strides, alignments, masks and partial
 /// results, against plain loops in double precision.
 final class AttentionChecks {
-  private static final List<ElementType> TYPES =
+  static final List<ElementType> TYPES =
       List.of(ElementType.FP32, ElementType.BF16, ElementType.FP16);
 
   private static final int CASES = 40;
   private static final int MERGES = 20;
-  private static final int[] SIZES = {
-    1, 7, 8, 24, 40, 64, 64, 65, 96, 128, 128, 130, 136, 256, 300
-  };
+  static final int[] SIZES = {1, 7, 8, 24, 40, 64, 64, 65, 96, 128, 128, 130, 136, 256, 300};
   private static final int MOST_ROWS = 160;
   private static final int MOST_KEYS = 200;
   private static final int MOST_MERGED = 5;
@@ -27,10 +25,10 @@ final class AttentionChecks {
   private static final int MOST_COLUMNS = 1 << 16;
 
   /// Errors of fp32, relative to the sum of weighted values or to the LSE.
-  private static final double FP32_ERROR = 1e-5;
+  static final double FP32_ERROR = 1e-5;
 
   /// Layout of rows: numbers between them, and the first one's distance from an aligned address.
-  private record Layout(int gap, int shift) {
+  record Layout(int gap, int shift) {
     static Layout of(SplittableRandom random) {
       int[] gaps = {0, 0, 0, 8, 16, 3};
       int[] shifts = {0, 0, 0, 8, 16, 1};
@@ -39,13 +37,13 @@ final class AttentionChecks {
   }
 
   /// Numbers of a tensor, and those between its rows.
-  private interface Numbers {
+  interface Numbers {
     double at(int row, int column);
   }
 
   /// Rows of a tensor in a guarded buffer, and their numbers on the host.
   @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
-  private record Held(
+  record Held(
       CheckBench.Buffer buffer,
       ElementType type,
       int rows,
@@ -83,6 +81,8 @@ final class AttentionChecks {
     /// between or outside the rows was written.
     Optional<String> holds(String name, double[] expected, double[] bounds) {
       var found = buffer.segment();
+      Optional<String> first = Optional.empty();
+      int wrong = 0;
       for (long i = 0; i < rows * stride(); i++) {
         int row = (int) (i / stride());
         int column = (int) (i % stride());
@@ -96,12 +96,19 @@ final class AttentionChecks {
         double wanted = expected[row * columns + column];
         double bound = bounds[row * columns + column];
         if (got != wanted && !(Math.abs(got - wanted) <= bound)) {
-          return Optional.of(
-              "%s[%d, %d] is %s instead of %s within %s"
-                  .formatted(name, row, column, got, wanted, bound));
+          wrong++;
+          if (first.isEmpty()) {
+            first =
+                Optional.of(
+                    "%s[%d, %d] is %s instead of %s within %s"
+                        .formatted(name, row, column, got, wanted, bound));
+          }
         }
       }
-      return buffer.guards();
+      int all = wrong;
+      return first
+          .map(text -> "%s; %d of %d are wrong".formatted(text, all, rows * columns))
+          .or(buffer::guards);
     }
 
     @Override
@@ -164,7 +171,7 @@ final class AttentionChecks {
     }
   }
 
-  private static Numbers halves(long seed) {
+  static Numbers halves(long seed) {
     return (row, column) -> 0.5 * Integers.at(seed, row * (long) MOST_COLUMNS + column);
   }
 
@@ -174,7 +181,7 @@ final class AttentionChecks {
   }
 
   /// Relative error of one rounding to the type.
-  private static double rounding(ElementType type) {
+  static double rounding(ElementType type) {
     return switch (type) {
       case BF16 -> 0x1p-8;
       case FP16 -> 0x1p-11;

@@ -33,6 +33,7 @@ public final class KernelChecks {
         case ATTENTION -> {
           AttentionChecks.run(bench);
           AttentionFoldChecks.run(bench);
+          AttentionGradientChecks.run(bench);
         }
       }
     }

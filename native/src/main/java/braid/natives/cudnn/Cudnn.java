@@ -113,11 +113,6 @@ public final class Cudnn implements AutoCloseable {
     return known;
   }
 
-  /// Returns why rules or the version refuse the gradients; builds no plan.
-  public Optional<String> refusesBackward(AttentionProblem problem) {
-    return rule(new Key(problem, Direction.BACKWARD));
-  }
-
   private Optional<String> rule(Key key) {
     var feature =
         key.direction == Direction.FORWARD ? Feature.ATTENTION : Feature.ATTENTION_BACKWARD;

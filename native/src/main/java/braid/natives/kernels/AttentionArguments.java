@@ -26,12 +26,12 @@ public final class AttentionArguments {
   private static final long OUT_CODE = 120;
   private static final long CONTINUED = 124;
   private static final long SCALE = 128;
-  private static final long FIRST_COLUMN = 132;
+  static final long FIRST_COLUMN = 132;
   private static final long WRITES_LSE = 136;
   private static final long TOGETHER = 140;
   private static final long SEEN = 144;
   private static final long TOKENS = 152;
-  private static final long BYTES = 160;
+  static final long BYTES = 160;
 
   /// Keys and values that stay in the L2 cache of a data center GPU.
   private static final long CACHED_BYTES = 32 << 20;
@@ -39,7 +39,7 @@ public final class AttentionArguments {
   private static final double LOG_2 = Math.log(2);
 
   /// Alignment of the rows of query, key and value that tensor cores read.
-  private static final int ALIGNMENT_BYTES = 16;
+  static final int ALIGNMENT_BYTES = 16;
 
   /// A kernel.
   ///
@@ -77,8 +77,16 @@ public final class AttentionArguments {
 
   /// Rows of a tensor, `stride` elements apart. A row has the numbers of all heads.
   public record Rows(long address, ElementType type, int count, long stride) {
-    private boolean alignedTo(int bytes) {
+    boolean alignedTo(int bytes) {
       return address % bytes == 0 && stride * type.bytes() % bytes == 0;
+    }
+
+    void checkAddress() {
+      if (address % type.bytes() != 0) {
+        throw new IllegalArgumentException(
+            "rows of %s must lie at a multiple of %d bytes but were at %x"
+                .formatted(type, type.bytes(), address));
+      }
     }
   }
 
@@ -105,11 +113,18 @@ public final class AttentionArguments {
     }
   }
 
+  /// Query, key, value, output and LSE with their heads.
+  record Operands(
+      Rows query, Rows key, Rows value, Rows output, Rows lse, Heads heads, float scale) {}
+
+  private final Operands operands;
   private final Tiles tiles;
   private final int blocks;
   private final List<MemorySegment> launches;
 
-  private AttentionArguments(Tiles tiles, int blocks, List<MemorySegment> launches) {
+  private AttentionArguments(
+      Operands operands, Tiles tiles, int blocks, List<MemorySegment> launches) {
+    this.operands = operands;
     this.tiles = tiles;
     this.blocks = blocks;
     this.launches = List.copyOf(launches);
@@ -163,7 +178,8 @@ public final class AttentionArguments {
             .mapToObj(column -> launch(bytes, column, column + tiles.headSize() >= heads.size()))
             .toList();
     int blocks = Math.multiplyExact(heads.count(), Math.ceilDiv(query.count(), tiles.rows()));
-    return new AttentionArguments(tiles, blocks, launches);
+    return new AttentionArguments(
+        new Operands(query, key, value, output, lse, heads, scale), tiles, blocks, launches);
   }
 
   /// Number of heads whose keys and values the cache holds together, at least one group.
@@ -209,15 +225,7 @@ public final class AttentionArguments {
     if (heads.group() < 1 || heads.size() < 1 || heads.count() % heads.group() != 0) {
       throw new IllegalArgumentException("heads do not fit: " + heads);
     }
-    Stream.of(query, key, value, output, lse)
-        .forEach(
-            rows -> {
-              if (rows.address() % rows.type().bytes() != 0) {
-                throw new IllegalArgumentException(
-                    "rows of %s must lie at a multiple of %d bytes but were at %x"
-                        .formatted(rows.type(), rows.type().bytes(), rows.address()));
-              }
-            });
+    Stream.of(query, key, value, output, lse).forEach(Rows::checkAddress);
   }
 
   private static Tiles tiles(Rows query, Rows key, Rows value, Rows output, Heads heads) {
@@ -239,6 +247,10 @@ public final class AttentionArguments {
   /// without tensor cores.
   public String kernel() {
     return tiles.name();
+  }
+
+  Operands operands() {
+    return operands;
   }
 
   int blocks() {

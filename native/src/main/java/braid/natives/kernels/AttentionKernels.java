@@ -14,6 +14,7 @@ import java.util.stream.Stream;
 
 /// The kernels of attention, loaded on one GPU. Nothing is launched for empty work.
 public final class AttentionKernels implements AutoCloseable {
+  private static final String GRADIENT_STATISTICS = "attention_gradient_statistics";
   private static final String MERGE = "attention_merge";
   private static final String FOLD = "attention_fold_";
   private static final String STATISTICS = "attention_stats";
@@ -34,7 +35,7 @@ public final class AttentionKernels implements AutoCloseable {
     this.module = module;
     this.mostBlocks = Kernels.mostBlocks(gpu);
     names().forEach(name -> kernels.put(name, module.kernel(Kernels.PREFIX + name)));
-    AttentionArguments.kernels()
+    Stream.concat(AttentionArguments.kernels(), AttentionGradientArguments.all())
         .filter(each -> each.getValue() > PLAIN_SHARED_BYTES)
         .forEach(each -> kernel(each.getKey()).maxDynamicSharedBytes(each.getValue()));
   }
@@ -53,8 +54,10 @@ public final class AttentionKernels implements AutoCloseable {
 
   static List<String> names() {
     return Stream.concat(
-            AttentionArguments.kernels().map(Map.Entry::getKey),
+            Stream.concat(AttentionArguments.kernels(), AttentionGradientArguments.all())
+                .map(Map.Entry::getKey),
             Stream.of(
+                GRADIENT_STATISTICS,
                 MERGE,
                 STATISTICS,
                 of(FOLD, ElementType.BF16),
@@ -75,6 +78,18 @@ public final class AttentionKernels implements AutoCloseable {
         kernel(arguments.kernel())
             .launch(on, arguments.blocks(), arguments.threads(), arguments.sharedBytes(), bytes);
       }
+    }
+  }
+
+  /// Computes the gradients of attention. Every run has the same results.
+  public void differentiate(GpuStream on, AttentionGradientArguments arguments) {
+    if (arguments.count() > 0) {
+      int blocks = (int) Math.min(mostBlocks, Math.ceilDiv(arguments.count(), MERGE_ROWS));
+      kernel(GRADIENT_STATISTICS).launch(on, blocks, MERGE_THREADS, 0, arguments.bytes());
+    }
+    for (var each : arguments.launches()) {
+      kernel(each.kernel())
+          .launch(on, each.blocks(), each.threads(), each.sharedBytes(), each.bytes());
     }
   }
 

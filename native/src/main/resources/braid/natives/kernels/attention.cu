@@ -6,3 +6,5 @@
 #include "attention_plain.cuh"
 #include "attention_merge.cuh"
 #include "attention_fold.cuh"
+#include "attention_gradient.cuh"
+#include "attention_gradient_tiles.cuh"

@@ -64,23 +64,31 @@ static __device__ __forceinline__ Seen seen(const Attention& a, int row) {
 }
 
 #define NO_SCORE (asFloat(INFINITY_BITS | 0x80000000u))
-// A block's head, and the first of its rows. The heads of a swath, whose keys and values are in the
-// cache together, take turns, and tiles of later rows come first: in causal attention they have the
-// most keys, and short blocks at the end leave few multiprocessors idle.
+// A block's head, and the first of its rows.
 struct BlockRows {
   int head;
   int first;
 };
 
+// Returns a block's head and, as `first`, the number of its tile in the order of execution. The heads
+// of a swath, whose rows are in the cache together, take turns.
+static __device__ __forceinline__ BlockRows blockTile(int tiles, int heads, int together) {
+  int swath = (int)blockIdx.x / (tiles * together);
+  int turn = (int)blockIdx.x - swath * tiles * together;
+  int left = heads - swath * together;
+  int taking = left < together ? left : together;
+  BlockRows result;
+  result.head = swath * together + turn % taking;
+  result.first = turn / taking;
+  return result;
+}
+
+// Tiles of later rows come first: in causal attention they have the most keys, and short blocks at
+// the end leave few multiprocessors idle.
 static __device__ __forceinline__ BlockRows blockRows(const Attention& a, int rows) {
   int tiles = (a.rows + rows - 1) / rows;
-  int swath = (int)blockIdx.x / (tiles * a.together);
-  int turn = (int)blockIdx.x - swath * tiles * a.together;
-  int left = a.heads - swath * a.together;
-  int heads = left < a.together ? left : a.together;
-  BlockRows result;
-  result.head = swath * a.together + turn % heads;
-  result.first = (tiles - 1 - turn / heads) * rows;
+  BlockRows result = blockTile(tiles, a.heads, a.together);
+  result.first = (tiles - 1 - result.first) * rows;
   return result;
 }
 

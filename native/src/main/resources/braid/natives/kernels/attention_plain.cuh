@@ -6,6 +6,15 @@
 // output columns 4 x + 64 c .. 4 x + 64 c + 3.
 #pragma once
 
+// Rows of a head from `first` on, of `count`; `column` is its first number in a row.
+struct HeadRows {
+  const void* from;
+  u64 column;
+  u64 stride;
+  int first;
+  int count;
+};
+
 template <int SIZE>
 struct PlainAttention {
   static const int TILE = 64;
@@ -14,25 +23,91 @@ struct PlainAttention {
   static const int KEYS = DEPTH * STRIDE * 2 / SIZE / 8 * 8;  // values in the same memory
   static const int VALUES = KEYS < TILE ? KEYS : TILE;
 
-  // Copies DEPTH columns of rows of a head, transposed; what does not exist is 0.
+  // Copies DEPTH columns of TILE rows, transposed; what does not exist is 0.
   static __device__ __forceinline__ void copyColumns(
-      float* to, int code, const void* from, u64 at, u64 stride, int row, int rows, int column,
-      int columns) {
+      float* to, int code, const HeadRows& rows, int column, int columns) {
 #pragma unroll
     for (int i = 0; i < TILE * DEPTH / 256; i++) {
       int c = threadIdx.x % DEPTH;
       int r = threadIdx.x / DEPTH + i * (256 / DEPTH);
-      bool there = row + r < rows && column + c < columns;
-      to[c * STRIDE + r] = there ? load(code, from, at + (row + r) * stride + column + c) : 0;
+      int row = rows.first + r;
+      bool there = row < rows.count && column + c < columns;
+      to[c * STRIDE + r] =
+          there ? load(code, rows.from, rows.column + row * rows.stride + column + c) : 0;
+    }
+  }
+
+  // Multiplies TILE rows by TILE rows.
+  static __device__ __forceinline__ void multiply(
+      float (&products)[4][4], float* operands, int code, const HeadRows& lefts,
+      const HeadRows& rights, int headSize) {
+    float* left = operands;
+    float* right = operands + DEPTH * STRIDE;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+#pragma unroll
+      for (int j = 0; j < 4; j++) products[i][j] = 0;
+    }
+    for (int depth = 0; depth < headSize; depth += DEPTH) {
+      __syncthreads();
+      copyColumns(left, code, lefts, depth, headSize);
+      copyColumns(right, code, rights, depth, headSize);
+      __syncthreads();
+#pragma unroll 8
+      for (int d = 0; d < DEPTH; d++) {
+        float4 l = *(float4*)&left[d * STRIDE + threadIdx.x / 16 * 4];
+        float4 r = *(float4*)&right[d * STRIDE + threadIdx.x % 16 * 4];
+        float ofLeft[4] = {l.x, l.y, l.z, l.w};
+        float ofRight[4] = {r.x, r.y, r.z, r.w};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+#pragma unroll
+          for (int j = 0; j < 4; j++) {
+            products[i][j] = __fmaf_rn(ofLeft[i], ofRight[j], products[i][j]);
+          }
+        }
+      }
+    }
+  }
+
+  // Adds TILE rows times their weights, which are in shared memory. Padding counts as 0.
+  static __device__ __forceinline__ void accumulate(
+      float (&sums)[4][SIZE / 64][4], const float* weights, float* values, int code,
+      const HeadRows& rows, int columns, const unsigned char* tokens) {
+    int own = threadIdx.x / 16 * 4;
+    int x = threadIdx.x % 16;
+    for (int next = 0; next < TILE; next += VALUES) {
+      __syncthreads();
+      for (int i = threadIdx.x; i < VALUES * SIZE; i += 256) {
+        int row = rows.first + next + i / SIZE;
+        int column = i % SIZE;
+        bool there =
+            row < rows.count && column < columns && (tokens == 0 || tokens[row] != 0);
+        values[i] = there ? load(code, rows.from, rows.column + row * rows.stride + column) : 0;
+      }
+      __syncthreads();
+#pragma unroll 4
+      for (int k = 0; k < VALUES; k++) {
+        float weight[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) weight[i] = weights[(own + i) * STRIDE + next + k];
+#pragma unroll
+        for (int c = 0; c < SIZE / 64; c++) {
+          float4 v = *(float4*)&values[k * SIZE + 64 * c + 4 * x];
+          float right[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+          for (int i = 0; i < 4; i++) {
+#pragma unroll
+            for (int e = 0; e < 4; e++) sums[i][c][e] = __fmaf_rn(weight[i], right[e], sums[i][c][e]);
+          }
+        }
+      }
     }
   }
 
   static __device__ __forceinline__ void run(const Attention& a) {
     __shared__ __align__(16) float operands[2 * DEPTH * STRIDE];
     __shared__ __align__(16) float weights[TILE * STRIDE];
-    float* queries = operands;
-    float* keys = operands + DEPTH * STRIDE;
-    float* values = operands;
 
     BlockRows block = blockRows(a, TILE);
     int head = block.head;
@@ -69,30 +144,9 @@ struct PlainAttention {
 
     for (int from = begin; from < end; from += TILE) {
       float scores[4][4];
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
-#pragma unroll
-        for (int j = 0; j < 4; j++) scores[i][j] = 0;
-      }
-      for (int depth = 0; depth < a.headSize; depth += DEPTH) {
-        __syncthreads();
-        copyColumns(queries, a.code, a.query, queryColumn, a.queryStride, firstRow, a.rows, depth,
-                    a.headSize);
-        copyColumns(keys, a.code, a.key, kvColumn, a.keyStride, from, a.keys, depth, a.headSize);
-        __syncthreads();
-#pragma unroll 8
-        for (int d = 0; d < DEPTH; d++) {
-          float4 q = *(float4*)&queries[d * STRIDE + row - firstRow];
-          float4 k = *(float4*)&keys[d * STRIDE + 4 * x];
-          float left[4] = {q.x, q.y, q.z, q.w};
-          float right[4] = {k.x, k.y, k.z, k.w};
-#pragma unroll
-          for (int i = 0; i < 4; i++) {
-#pragma unroll
-            for (int j = 0; j < 4; j++) scores[i][j] = __fmaf_rn(left[i], right[j], scores[i][j]);
-          }
-        }
-      }
+      multiply(scores, operands, a.code,
+               HeadRows{a.query, queryColumn, a.queryStride, firstRow, a.rows},
+               HeadRows{a.key, kvColumn, a.keyStride, from, a.keys}, a.headSize);
 
 #pragma unroll
       for (int i = 0; i < 4; i++) {
@@ -127,36 +181,9 @@ struct PlainAttention {
             make_float4(scores[i][0], scores[i][1], scores[i][2], scores[i][3]);
       }
 
-      for (int next = 0; next < TILE; next += VALUES) {
-        __syncthreads();
-        for (int i = threadIdx.x; i < VALUES * SIZE; i += 256) {
-          int key = from + next + i / SIZE;
-          int column = i % SIZE;
-          bool there =
-              key < a.keys && column < columns && (a.tokens == 0 || a.tokens[key] != 0);
-          values[i] = there
-              ? load(a.code, a.value, kvColumn + key * a.valueStride + a.firstColumn + column) : 0;
-        }
-        __syncthreads();
-#pragma unroll 4
-        for (int k = 0; k < VALUES; k++) {
-          float weight[4];
-#pragma unroll
-          for (int i = 0; i < 4; i++) weight[i] = weights[(row - firstRow + i) * STRIDE + next + k];
-#pragma unroll
-          for (int c = 0; c < SIZE / 64; c++) {
-            float4 v = *(float4*)&values[k * SIZE + 64 * c + 4 * x];
-            float right[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-#pragma unroll
-              for (int e = 0; e < 4; e++) {
-                output[i][c][e] = __fmaf_rn(weight[i], right[e], output[i][c][e]);
-              }
-            }
-          }
-        }
-      }
+      accumulate(output, weights, operands, a.code,
+                 HeadRows{a.value, kvColumn + a.firstColumn, a.valueStride, from, a.keys}, columns,
+                 a.tokens);
     }
 
 #pragma unroll

@@ -1,6 +1,9 @@
 package braid.internal.selftest;
 
 import braid.Attention;
+import braid.AttentionGradient;
+import braid.ChainLink;
+import braid.ProcessGroup;
 import braid.Tensor;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
@@ -16,10 +19,15 @@ import java.util.List;
 import java.util.Locale;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
-/// Attention over a divided sequence, compared with plain loops in double precision over the whole
-/// sequence. A seed determines the problem and the options of the method.
-public record AttentionCase(AttentionSpec spec, ContextParallel how) implements TabledCase {
+/// Attention over a divided sequence, and in some cases its backward pass, compared with plain
+/// loops in double precision over the whole sequence. A seed determines the problem and the options
+/// of the method.
+///
+/// @param backward true to compare the gradients too
+public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean backward)
+    implements TabledCase {
   private static final int ITERATIONS_IN_FLIGHT = 3;
   private static final List<DType> DTYPES = List.of(DType.FP32, DType.BF16, DType.FP16);
   private static final List<ContextParallel> METHODS =
@@ -45,8 +53,11 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
   /// Factor of the integers in query and key: scores then differ by a few units.
   private static final float FRACTION = 0.5f;
 
+  /// One of so many cases has a backward pass.
+  private static final int PER_BACKWARD = 4;
+
   /// Errors of fp32, relative to the sum of weighted values or to the LSE.
-  private static final double FP32_ERROR = 1e-5;
+  static final double FP32_ERROR = 1e-5;
 
   /// Returns random cases of every method, transport and type.
   public static List<AttentionCase> table(int ranks, long seed) {
@@ -70,7 +81,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
             cases.add(
                 new AttentionCase(
                     spec.heads(spec.heads() * sharing, spec.kvHeads() * sharing),
-                    how(random, method.over(transport), sharing == 1)));
+                    how(random, method.over(transport), sharing == 1),
+                    random.nextInt(PER_BACKWARD) == 0));
           }
         }
       }
@@ -166,7 +178,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
 
   @Override
   public String text() {
-    return spec + ", " + how;
+    return spec + ", " + how + (backward ? ", with its backward pass" : "");
   }
 
   @Override
@@ -181,33 +193,67 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
       attention.close();
       throw e;
     }
-    return new Running(this, attention, context);
+    if (!backward) {
+      return new Running(this, attention, null, context);
+    }
+    try {
+      var gradient =
+          Attention.on(context.group())
+              .method(how)
+              .memory(context.kind())
+              .backward()
+              .forward(attention)
+              .build();
+      return new Running(this, attention, gradient, context);
+    } catch (RuntimeException | Error e) {
+      attention.close();
+      throw e;
+    }
   }
 
-  private record Running(AttentionCase tested, Attention attention, CaseContext context)
+  private record Running(
+      AttentionCase tested,
+      Attention attention,
+      @Nullable AttentionGradient gradient,
+      CaseContext context)
       implements Opened {
     /// Runs with other inputs in every round, every second round in flight.
     @Override
     public void round(int round, Findings findings) {
       var inputs = tested.inputs(round);
       inputs.fill(attention);
-      if (round % 2 == 0) {
-        attention.run();
-      } else {
-        var _ = attention.time(ITERATIONS_IN_FLIGHT, Timing.BACK_TO_BACK);
+      run(attention, round);
+      if (gradient != null) {
+        inputs.fill(gradient);
+        run(gradient, round);
+        context.alteration().accept(gradient.queryGradient());
+        context.alteration().accept(gradient.keyGradient());
+        context.alteration().accept(gradient.valueGradient());
+        inputs.compare(gradient, findings);
       }
       context.alteration().accept(attention.output());
       inputs.compare(attention, findings);
     }
 
+    private static void run(ChainLink link, int round) {
+      if (round % 2 == 0) {
+        link.run();
+      } else {
+        var _ = link.time(ITERATIONS_IN_FLIGHT, Timing.BACK_TO_BACK);
+      }
+    }
+
     @Override
     public void close() {
+      if (gradient != null) {
+        gradient.close();
+      }
       attention.close();
     }
   }
 
-  /// Returns the inputs of a round: small integers, or halves of them. Keys and values of padding
-  /// are NaN, which nobody may see.
+  /// Returns the inputs of a round: small integers, or halves of them. Keys, values and gradients
+  /// of the output are NaN for padding, which nobody may see.
   private Inputs inputs(int round) {
     var sequences = IntStream.range(0, spec.sequence()).map(this::sequence).toArray();
     return new Inputs(
@@ -216,7 +262,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
         sequences,
         numbers(1000L * round, spec.heads(), FRACTION, new int[spec.sequence()]),
         numbers(1000L * round + 1, spec.kvHeads(), FRACTION, sequences),
-        numbers(1000L * round + 2, spec.kvHeads(), 1, sequences));
+        numbers(1000L * round + 2, spec.kvHeads(), 1, sequences),
+        numbers(1000L * round + 3, spec.heads(), FRACTION, sequences));
   }
 
   private float[] numbers(long seed, int heads, float factor, int[] sequences) {
@@ -230,9 +277,9 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
 
   /// Positions of this rank's rows, by the definition of the layouts: parts of equal length, of
   /// which the first ones have one position more.
-  private List<Integer> positions(Attention attention) {
-    int ranks = attention.group().size();
-    int rank = attention.group().rank();
+  private List<Integer> positions(ProcessGroup group) {
+    int ranks = group.size();
+    int rank = group.rank();
     boolean zigzag = spec.layout() == TokenLayout.ZIGZAG;
     int parts = zigzag ? 2 * ranks : ranks;
     var positions = new ArrayList<Integer>();
@@ -249,13 +296,23 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
 
   /// Inputs of the whole sequence, a row per position, and the number of each position's sequence.
   @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
-  private record Inputs(
-      AttentionCase of, int round, int[] sequences, float[] query, float[] key, float[] value) {
+  record Inputs(
+      AttentionCase of,
+      int round,
+      int[] sequences,
+      float[] query,
+      float[] key,
+      float[] value,
+      float[] outputGradient) {
     void fill(Attention attention) {
-      var mine = of.positions(attention);
+      var mine = of.positions(attention.group());
       put(attention.query(), query, mine);
       put(attention.key(), key, mine);
       put(attention.value(), value, mine);
+    }
+
+    void fill(AttentionGradient gradient) {
+      put(gradient.outputGradient(), outputGradient, of.positions(gradient.group()));
     }
 
     private void put(Tensor tensor, float[] numbers, List<Integer> positions) {
@@ -269,7 +326,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
 
     void compare(Attention attention, Findings findings) {
       var spec = of.spec();
-      var mine = of.positions(attention);
+      var mine = of.positions(attention.group());
       int size = spec.headSize();
       int kvColumns = spec.kvHeads() * size;
       int rows = mine.size() * spec.heads();
@@ -296,20 +353,24 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
           outputBounds[c] += 2 * rounding * Math.abs(output[c]) + FP32_ERROR;
         }
       }
-      var as =
-          String.format(
-              Locale.ROOT,
-              "%s on rank %s, round %d: ",
-              of.text(),
-              attention.group().place(),
-              round);
+      var as = as(attention.group());
       findings.within(as + "output", output, outputBounds, attention.output().toFloats());
       findings.within(as + "lse", lse, lseBounds, attention.lse().toFloats());
     }
 
+    void compare(AttentionGradient gradient, Findings findings) {
+      var group = gradient.group();
+      new AttentionGradientLoops(this, of.positions(group)).compare(gradient, as(group), findings);
+    }
+
+    private String as(ProcessGroup group) {
+      return String.format(
+          Locale.ROOT, "%s on rank %s, round %d: ", of.text(), group.place(), round);
+    }
+
     /// Exponentials of the scores of all positions; 0 for those that the query does not see. Scores
     /// are small enough for double precision.
-    private double[] weights(int position, int head) {
+    double[] weights(int position, int head) {
       var spec = of.spec();
       int size = spec.headSize();
       int kvColumns = spec.kvHeads() * size;

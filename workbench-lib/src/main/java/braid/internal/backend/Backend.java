@@ -8,7 +8,6 @@ import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
-import braid.model.AttentionSpec;
 import braid.model.BackendKind;
 import braid.model.DType;
 import braid.model.Library;
@@ -43,9 +42,6 @@ public interface Backend extends SymmetricMemory.Allocator {
 
   /// Reason why the library is not available; empty if it is.
   Optional<String> missing(Library library);
-
-  /// Reason why the gradients of this attention cannot be computed; empty if they can.
-  Optional<String> cannotDifferentiate(AttentionSpec spec);
 
   /// Returns the library's collectives for a group. Collective: all members call it together.
   /// Throws with the reason if the library is not available.

@@ -23,7 +23,6 @@ import braid.internal.shared.SharedFile;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
-import braid.model.AttentionSpec;
 import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
@@ -113,11 +112,6 @@ public final class CudaBackend implements Backend {
   @Override
   public Inspection access() {
     return access;
-  }
-
-  @Override
-  public Optional<String> cannotDifferentiate(AttentionSpec spec) {
-    return device.attender().cannotDifferentiate(spec);
   }
 
   @Override

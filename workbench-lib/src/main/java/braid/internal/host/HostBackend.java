@@ -16,7 +16,6 @@ import braid.internal.shared.SharedFile;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
-import braid.model.AttentionSpec;
 import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
@@ -99,11 +98,6 @@ public final class HostBackend implements Backend {
     return Optional.of(
         "library %s needs the cuda backend but the backend is host; use over(COPY_ENGINE) or pushing()"
             .formatted(library));
-  }
-
-  @Override
-  public Optional<String> cannotDifferentiate(AttentionSpec spec) {
-    return Optional.empty();
   }
 
   @Override

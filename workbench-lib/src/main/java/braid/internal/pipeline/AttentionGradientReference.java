@@ -27,8 +27,8 @@ public final class AttentionGradientReference {
   private final Plan plan;
   private final AttentionReference.Arithmetic arithmetic;
 
-  /// Relative error of numbers that a GPU rounds to a 16-bit type: the factors of a gradient, its
-  /// part by a head of a group, and its part by a block.
+  /// Relative error of numbers that a GPU rounds to a 16-bit type: the factors of a gradient, and
+  /// by cuDNN its part by a head of a group and its part by a block.
   private final double narrow;
 
   private final AttentionSpec spec;

@@ -7,11 +7,11 @@ import java.util.stream.Collectors;
 
 /// The code that computes attention on GPUs, as in `BRAID_ATTENTION`.
 public enum AttentionEngine {
-  /// cuDNN where it is present and computes the block, else our own kernel.
+  /// cuDNN where it is present and computes the block, else our own kernels.
   AUTO,
   /// cuDNN; what it cannot compute is an error.
   CUDNN,
-  /// Our own kernel.
+  /// Our own kernels.
   OWN;
 
   /// Returns the engine of a value of `BRAID_ATTENTION`.

@@ -49,12 +49,17 @@ final class AttentionCheck {
             : Feature.ATTENTION.refusal(version.get());
     if (refusal.isEmpty()) {
       var by = "by cuDNN " + version.get();
+      var backward = Feature.ATTENTION_BACKWARD.refusal(version.get());
       return Check.ok(
           ID,
           ID,
           engine == AttentionEngine.CUDNN
-              ? by + " alone, as BRAID_ATTENTION is cudnn"
-              : by + " where it can, else by Braid's kernels");
+              ? by
+                  + " alone, as BRAID_ATTENTION is cudnn"
+                  + backward.map("; no backward pass: it "::concat).orElse("")
+              : by
+                  + " where it can, else by Braid's kernels"
+                  + backward.map("; backward by Braid's kernels: cuDNN's "::concat).orElse(""));
     }
     return engine == AttentionEngine.CUDNN
         ? Check.missing(

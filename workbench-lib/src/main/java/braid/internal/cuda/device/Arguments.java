@@ -1,11 +1,13 @@
 package braid.internal.cuda.device;
 
 import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionMerge;
 import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;
 import braid.model.DType;
 import braid.natives.kernels.AttentionArguments;
+import braid.natives.kernels.AttentionGradientArguments;
 import braid.natives.kernels.AttentionMergeArguments;
 import braid.natives.kernels.ElementType;
 import braid.natives.kernels.ReduceArguments;
@@ -26,9 +28,21 @@ public final class Arguments {
     };
   }
 
-  /// @param seen address of the keys that each row sees; 0 if causality and window say it
-  /// @param tokens address of a byte for each key, 0 if it is padding; 0 if none is
-  static AttentionArguments of(AttentionBlock block, long seen, long tokens) {
+  /// Addresses of tables of the pairs of a packed block; all 0 if causality and window say them.
+  ///
+  /// @param seen of the keys that each row sees
+  /// @param seeing of the rows that see each key
+  /// @param tokens of a byte for each key, 0 if it is padding
+  /// @param queryTokens of a byte for each row, 0 if it sees no key
+  record Tables(long seen, long seeing, long tokens, long queryTokens) {
+    static final Tables NONE = new Tables(0, 0, 0, 0);
+  }
+
+  static AttentionArguments of(AttentionBlock block, Tables tables) {
+    return of(block, tables, block.continued());
+  }
+
+  private static AttentionArguments of(AttentionBlock block, Tables tables, boolean continued) {
     var spec = block.spec();
     return AttentionArguments.of(
         rows(block.query()),
@@ -42,10 +56,29 @@ public final class Arguments {
             block.keyPosition(),
             spec.isCausal(),
             spec.window(),
-            seen,
-            tokens),
+            tables.seen(),
+            tables.tokens()),
         spec.scale(),
-        block.continued());
+        continued);
+  }
+
+  /// @param statistics address of scratch memory
+  static AttentionGradientArguments of(
+      AttentionGradientBlock gradient,
+      boolean addsQuery,
+      boolean addsKeys,
+      Tables tables,
+      long statistics) {
+    return AttentionGradientArguments.of(
+        of(gradient.block(), tables, false),
+        new AttentionGradientArguments.Gradients(
+            rows(gradient.outputGradient()),
+            rows(gradient.queryGradient()),
+            rows(gradient.keyGradient()),
+            rows(gradient.valueGradient()),
+            addsQuery,
+            addsKeys),
+        new AttentionGradientArguments.Memory(statistics, tables.seeing(), tables.queryTokens()));
   }
 
   private static AttentionArguments.Rows rows(Matrix matrix) {

@@ -6,24 +6,26 @@ import braid.internal.work.AttentionBlock;
 import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionMerge;
 import braid.internal.work.Matrix;
-import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.natives.cuda.Gpu;
 import braid.natives.cudnn.AttentionPlan;
 import braid.natives.cudnn.AttentionProblem;
 import braid.natives.cudnn.Cudnn;
-import braid.natives.kernels.AttentionArguments;
+import braid.natives.kernels.AttentionGradientArguments;
 import braid.natives.kernels.AttentionKernels;
 import braid.natives.load.BraidNativeMissing;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Optional;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// Attention on a GPU: by cuDNN where it is present and computes the block, else by our own kernel.
+/// Attention on a GPU and its gradients: by cuDNN where it is present and computes the block, else
+/// by our own kernels.
 ///
 /// cuDNN writes the output in its 16-bit type. Our kernel then takes it, with its statistics, into
 /// the result, which is accumulated in fp32:
@@ -32,6 +34,8 @@ import org.jspecify.annotations.Nullable;
 /// cuDNN   query, key, value -> scratch: output in 16 bits, statistics
 /// fold    scratch           -> result: output, LSE; merged if the block is continued
 /// ```
+///
+/// Gradients by cuDNN take the same way; our own kernels add theirs to the fp32 sums themselves.
 public final class Attender implements AutoCloseable {
   private final Gpu gpu;
   private final AttentionKernels kernels;
@@ -95,66 +99,139 @@ public final class Attender implements AutoCloseable {
     if (by.isPresent()) {
       return new Prepared(by, on -> all.forEach(each -> each.launch().on(on)));
     }
-    var arguments = packed(block, scratch);
+    var arguments = Arguments.of(block, tables(block, scratch));
     return new Prepared(Optional.empty(), on -> kernels.attend(on, arguments));
   }
 
-  /// Returns our kernel's arguments for several sequences, with tables of the keys that each row
-  /// sees and of the keys that are no padding.
-  private AttentionArguments packed(AttentionBlock block, Scratch scratch) {
-    int rows = block.query().rows();
-    int keys = block.key().rows();
-    long seenBytes = (long) rows * 2 * Integer.BYTES;
+  /// Returns tables in GPU memory of the pairs of a packed block.
+  private Arguments.Tables tables(AttentionBlock block, Scratch scratch) {
     try (var arena = Arena.ofConfined()) {
-      var table = arena.allocate(seenBytes + keys, Long.BYTES);
+      var pairs = Pairs.of(block, arena);
+      long address = scratch.allocate(pairs.all.byteSize());
+      gpu.copy(address, pairs.all.address(), pairs.all.byteSize());
+      long first = pairs.all.address();
+      return new Arguments.Tables(
+          address,
+          address + pairs.seeing.address() - first,
+          address + pairs.tokens.address() - first,
+          address + pairs.queryTokens.address() - first);
+    }
+  }
+
+  /// Tables of a packed block: of the keys that each row sees, of the rows that see each key, and
+  /// of keys and rows that are no padding.
+  record Pairs(
+      MemorySegment all,
+      MemorySegment seen,
+      MemorySegment seeing,
+      MemorySegment tokens,
+      MemorySegment queryTokens) {
+    static Pairs of(AttentionBlock block, Arena arena) {
+      int rows = block.query().rows();
+      int keys = block.key().rows();
+      long seenBytes = (long) rows * 2 * Integer.BYTES;
+      long seeingBytes = (long) keys * 2 * Integer.BYTES;
+      var all = arena.allocate(seenBytes + seeingBytes + keys + rows, Long.BYTES);
+      var pairs =
+          new Pairs(
+              all,
+              all.asSlice(0, seenBytes),
+              all.asSlice(seenBytes, seeingBytes),
+              all.asSlice(seenBytes + seeingBytes, keys),
+              all.asSlice(seenBytes + seeingBytes + keys, rows));
       for (int row = 0; row < rows; row++) {
-        table.setAtIndex(ValueLayout.JAVA_INT, 2L * row, Math.clamp(block.firstSeen(row), 0, keys));
-        table.setAtIndex(
-            ValueLayout.JAVA_INT, 2L * row + 1, Math.clamp(block.endSeen(row), 0, keys));
+        int first = Math.clamp(block.firstSeen(row), 0, keys);
+        int end = Math.clamp(block.endSeen(row), 0, keys);
+        put(pairs.seen, row, first, end);
+        pairs.queryTokens.set(ValueLayout.JAVA_BYTE, row, (byte) (first < end ? 1 : 0));
       }
+      int first = 0;
+      int end = 0;
       for (int key = 0; key < keys; key++) {
-        table.set(
-            ValueLayout.JAVA_BYTE, seenBytes + key, (byte) (block.skipPadding(key) == key ? 1 : 0));
+        while (first < rows && block.endSeen(first) <= key) {
+          first++;
+        }
+        while (end < rows && block.firstSeen(end) <= key) {
+          end++;
+        }
+        put(pairs.seeing, key, first, end);
+        pairs.tokens.set(
+            ValueLayout.JAVA_BYTE, key, (byte) (block.skipPadding(key) == key ? 1 : 0));
       }
-      long address = scratch.allocate(table.byteSize());
-      gpu.copy(address, table.address(), table.byteSize());
-      return Arguments.of(block, address, address + seenBytes);
+      return pairs;
+    }
+
+    private static void put(MemorySegment table, int at, int first, int end) {
+      table.setAtIndex(ValueLayout.JAVA_INT, 2L * at, first);
+      table.setAtIndex(ValueLayout.JAVA_INT, 2L * at + 1, end);
     }
   }
 
   private Prepared prepareOne(AttentionBlock block, Scratch scratch) {
     var seeing = Seeing.of(block);
-    // Rows without keys have no work for cuDNN.
-    if (seeing.count > 0 && engine != AttentionEngine.OWN) {
-      var problem = problem(block, seeing);
-      var refusal = refusal(block, problem);
-      if (refusal.isEmpty()) {
-        return byCudnn(block, seeing, problem.orElseThrow(), scratch);
-      }
-      if (engine == AttentionEngine.CUDNN) {
-        throw new BraidException(
-            "BRAID_ATTENTION is cudnn but %s; unset it, or set it to own".formatted(refusal.get()));
-      }
+    var problem = byCudnn(block, seeing, each -> cudnn().cannot(each));
+    if (problem.isPresent()) {
+      return byCudnn(block, seeing, problem.get(), scratch);
     }
-    var arguments = Arguments.of(block, 0, 0);
+    var arguments = Arguments.of(block, Arguments.Tables.NONE);
     return new Prepared(Optional.empty(), on -> kernels.attend(on, arguments));
   }
 
-  /// Prepares the gradients of a block, by cuDNN: it writes them in its 16-bit type, and our kernel
-  /// adds them to the fp32 sums. Gradients that begin without all of their rows begin with 0. By
-  /// default cuDNN sums the gradient of a query in any order, so its last bits may differ from run
-  /// to run; its deterministic form needs memory for rows × keys of every head.
+  /// Returns the problem of a block that cuDNN computes; empty if our own kernels do.
   ///
-  /// @throws BraidException if cuDNN cannot compute them
+  /// @param cannot returns why cuDNN cannot solve a problem
+  /// @throws BraidException if cuDNN is required and cannot compute the block
+  private Optional<AttentionProblem> byCudnn(
+      AttentionBlock block, Seeing seeing, Function<AttentionProblem, Optional<String>> cannot) {
+    // Rows without keys have no work for cuDNN.
+    if (seeing.count == 0 || engine == AttentionEngine.OWN) {
+      return Optional.empty();
+    }
+    var problem = problem(block, seeing);
+    var refusal =
+        problem.isEmpty()
+            ? Optional.of(
+                "cuDNN's attention is in bf16 or fp16 and dtype is " + block.spec().dtype())
+            : cudnn == null ? Optional.of(missing) : cannot.apply(problem.get());
+    if (refusal.isPresent() && engine == AttentionEngine.CUDNN) {
+      throw new BraidException(
+          "BRAID_ATTENTION is cudnn but %s; unset it, or set it to own".formatted(refusal.get()));
+    }
+    return refusal.isPresent() ? Optional.empty() : problem;
+  }
+
+  /// Prepares the gradients of a block, by the same choice of an engine. cuDNN writes them in its
+  /// 16-bit type, and our kernel adds them to the fp32 sums. Gradients that begin without all of
+  /// their rows begin with 0. By default cuDNN sums the gradient of a query in any order, so its
+  /// last bits may differ from run to run; its deterministic form needs memory for rows × keys of
+  /// every head. Our own kernels have the same results in every run.
+  ///
+  /// @throws BraidException if cuDNN is required and cannot compute them
   public Prepared prepare(AttentionGradientBlock gradient, Scratch scratch) {
     var block = gradient.block();
     var sequences = block.bySequence().stream().filter(each -> Seeing.of(each).count > 0).toList();
+    var problems =
+        sequences.stream()
+            .map(
+                each ->
+                    byCudnn(
+                        each,
+                        Seeing.of(each),
+                        problem -> cudnn().cannotBackward(problem, gradient.deterministic())))
+            .toList();
+    if (problems.stream().allMatch(Optional::isEmpty)) {
+      return new Prepared(
+          Optional.empty(),
+          ownBackward(gradient, gradient.continuesQuery(), gradient.continuesKeys(), scratch));
+    }
     // One block of the same rows and keys, all of which take part.
     boolean whole =
         sequences.size() == 1
             && sequences.getFirst().query().rows() == block.query().rows()
             && sequences.getFirst().key().rows() == block.key().rows();
     boolean allRows = whole && Seeing.of(sequences.getFirst()).count == block.query().rows();
+    boolean addsQuery = gradient.continuesQuery() || !allRows;
+    boolean addsKeys = gradient.continuesKeys() || !whole;
     var launches = new ArrayList<Launch>();
     if (!gradient.continuesQuery() && !allRows) {
       launches.add(clearing(gradient.queryGradient()));
@@ -163,15 +240,26 @@ public final class Attender implements AutoCloseable {
       launches.add(clearing(gradient.keyGradient()));
       launches.add(clearing(gradient.valueGradient()));
     }
-    for (var each : sequences) {
+    for (int i = 0; i < sequences.size(); i++) {
+      var each = gradient.of(sequences.get(i));
       launches.add(
-          backward(
-              gradient.of(each),
-              gradient.continuesQuery() || !allRows,
-              gradient.continuesKeys() || !whole,
-              scratch));
+          problems
+              .get(i)
+              .map(problem -> backward(each, problem, addsQuery, addsKeys, scratch))
+              .orElseGet(() -> ownBackward(each, addsQuery, addsKeys, scratch)));
     }
     return new Prepared(Optional.of(" by cuDNN"), on -> launches.forEach(launch -> launch.on(on)));
+  }
+
+  private Launch ownBackward(
+      AttentionGradientBlock gradient, boolean addsQuery, boolean addsKeys, Scratch scratch) {
+    var block = gradient.block();
+    var tables = block.spec().packing().isSingle() ? Arguments.Tables.NONE : tables(block, scratch);
+    long statistics =
+        scratch.take(
+            AttentionGradientArguments.statisticsBytes(block.query().rows(), block.spec().heads()));
+    var arguments = Arguments.of(gradient, addsQuery, addsKeys, tables, statistics);
+    return on -> kernels.differentiate(on, arguments);
   }
 
   private static Launch clearing(Matrix matrix) {
@@ -185,17 +273,14 @@ public final class Attender implements AutoCloseable {
   }
 
   private Launch backward(
-      AttentionGradientBlock gradient, boolean addsQuery, boolean addsKeys, Scratch scratch) {
+      AttentionGradientBlock gradient,
+      AttentionProblem problem,
+      boolean addsQuery,
+      boolean addsKeys,
+      Scratch scratch) {
     var block = gradient.block();
     var seeing = Seeing.of(block);
-    var problem = problem(block, seeing);
-    var refusal =
-        differentiates(block.spec(), problem)
-            .or(() -> cudnn().cannotBackward(problem.orElseThrow(), gradient.deterministic()));
-    if (refusal.isPresent()) {
-      throw new BraidException(refusal.get());
-    }
-    var plan = cudnn().backward(problem.orElseThrow(), gradient.deterministic());
+    var plan = cudnn().backward(problem, gradient.deterministic());
     int heads = block.spec().heads();
     long rowNumbers = (long) seeing.count * heads * block.spec().headSize();
     long keyNumbers = (long) block.key().rows() * block.key().columns();
@@ -227,39 +312,9 @@ public final class Attender implements AutoCloseable {
     };
   }
 
-  /// Returns why the gradients of this attention cannot be computed, in one line; empty if they
-  /// can.
-  public Optional<String> cannotDifferentiate(AttentionSpec spec) {
-    return differentiates(
-        spec, problem(spec, spec.sequence(), spec.sequence(), spec.isCausal(), 0));
-  }
-
-  private Optional<String> differentiates(AttentionSpec spec, Optional<AttentionProblem> problem) {
-    if (engine == AttentionEngine.OWN) {
-      return Optional.of(
-          "the backward pass of attention on GPUs needs cuDNN but BRAID_ATTENTION is own; unset it, or start with --backend host");
-    }
-    var why =
-        problem.isEmpty()
-            ? Optional.of("cuDNN's attention is in bf16 or fp16 and dtype is " + spec.dtype())
-            : cudnn == null ? Optional.of(missing) : cudnn.refusesBackward(problem.get());
-    return why.map(
-        reason ->
-            "the backward pass of attention on GPUs needs cuDNN but %s; or start with --backend host"
-                .formatted(reason));
-  }
-
   public Launch prepare(AttentionMerge merge) {
     var arguments = Arguments.of(merge);
     return on -> kernels.merge(on, arguments);
-  }
-
-  private Optional<String> refusal(AttentionBlock block, Optional<AttentionProblem> problem) {
-    if (problem.isEmpty()) {
-      return Optional.of(
-          "cuDNN's attention is in bf16 or fp16 and dtype is " + block.spec().dtype());
-    }
-    return cudnn == null ? Optional.of(missing) : cudnn.cannot(problem.get());
   }
 
   /// Returns the problem of the rows that see any key; empty if cuDNN does not have its type. A
@@ -269,11 +324,6 @@ public final class Attender implements AutoCloseable {
     int keys = block.key().rows();
     long shift = block.queryPosition() - block.keyPosition() + seeing.first;
     boolean masked = spec.isCausal() && (shift < keys - 1 || spec.window() > 0);
-    return problem(spec, seeing.count, keys, masked, masked ? shift : 0);
-  }
-
-  private static Optional<AttentionProblem> problem(
-      AttentionSpec spec, int rows, int keys, boolean masked, long shift) {
     if (spec.dtype() != DType.BF16 && spec.dtype() != DType.FP16) {
       return Optional.empty();
     }
@@ -283,10 +333,10 @@ public final class Attender implements AutoCloseable {
             spec.heads(),
             spec.kvHeads(),
             spec.headSize(),
-            rows,
+            seeing.count,
             keys,
             masked,
-            Math.toIntExact(shift),
+            Math.toIntExact(masked ? shift : 0),
             masked ? spec.window() : 0,
             spec.scale()));
   }

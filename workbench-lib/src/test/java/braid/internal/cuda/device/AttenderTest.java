@@ -10,6 +10,7 @@ import braid.model.DType;
 import braid.natives.cudnn.AttentionProblem;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.Optional;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -89,5 +90,71 @@ class AttenderTest {
   void cudnnIsNotAskedForFp32() {
     var block = block(spec(true, 0).dtype(DType.FP32), 8, 0, 8, 0);
     assertThat(Attender.problem(block, Seeing.of(block))).isEqualTo(Optional.empty());
+  }
+
+  /// Compares the tables of our kernels with the definition of packed sequences, pair by pair.
+  @Test
+  void tablesHoldThePairsOfPackedSequences() {
+    var random = new Random(5);
+    for (int i = 0; i < 1000; i++) {
+      // Tokens are at positions 0 to 9, 20 to 49 and 55 to 59.
+      int[] cumulative = {0, 10, 40, 45};
+      int[] padded = {0, 20, 55, 64};
+      var spec = spec(random.nextBoolean(), 0).packed(cumulative, padded);
+      if (spec.isCausal() && random.nextBoolean()) {
+        spec = spec.window(1 + random.nextInt(40));
+      }
+      int rows = 1 + random.nextInt(40);
+      int keys = 1 + random.nextInt(40);
+      int query = random.nextInt(65 - rows);
+      int first = random.nextInt(65 - keys);
+      var block = block(spec, rows, query, keys, first);
+      try (var arena = Arena.ofConfined()) {
+        var pairs = Attender.Pairs.of(block, arena);
+        for (int row = 0; row < rows; row++) {
+          boolean any = false;
+          for (int key = 0; key < keys; key++) {
+            boolean sees = sees(spec, query + row, first + key);
+            assertThat(has(pairs.seen(), row, key)).as("%s %d %d", block, row, key).isEqualTo(sees);
+            assertThat(has(pairs.seeing(), key, row))
+                .as("%s %d %d", block, row, key)
+                .isEqualTo(sees);
+            any |= sees;
+          }
+          assertThat(pairs.queryTokens().get(ValueLayout.JAVA_BYTE, row) != 0).isEqualTo(any);
+        }
+        for (int key = 0; key < keys; key++) {
+          assertThat(pairs.tokens().get(ValueLayout.JAVA_BYTE, key) != 0)
+              .isEqualTo(sequence(first + key) >= 0);
+        }
+        assertNeverFalls(pairs.seen(), rows);
+        assertNeverFalls(pairs.seeing(), keys);
+      }
+    }
+  }
+
+  private static boolean sees(AttentionSpec spec, int query, int key) {
+    return sequence(query) >= 0
+        && sequence(query) == sequence(key)
+        && !(spec.isCausal() && key > query)
+        && !(spec.window() > 0 && key <= query - spec.window());
+  }
+
+  private static int sequence(int position) {
+    return position < 10
+        ? 0
+        : position >= 20 && position < 50 ? 1 : position >= 55 && position < 60 ? 2 : -1;
+  }
+
+  private static boolean has(MemorySegment table, int at, int number) {
+    return number >= table.getAtIndex(ValueLayout.JAVA_INT, 2L * at)
+        && number < table.getAtIndex(ValueLayout.JAVA_INT, 2L * at + 1);
+  }
+
+  private static void assertNeverFalls(MemorySegment table, int count) {
+    for (int i = 2; i < 2 * count; i++) {
+      assertThat(table.getAtIndex(ValueLayout.JAVA_INT, i))
+          .isGreaterThanOrEqualTo(table.getAtIndex(ValueLayout.JAVA_INT, i - 2));
+    }
   }
 }

@@ -1,0 +1,412 @@
+package braid.natives.kernels;
+
+import braid.natives.kernels.AttentionArguments.Heads;
+import braid.natives.kernels.AttentionArguments.Mask;
+import braid.natives.kernels.AttentionChecks.Held;
+import braid.natives.kernels.AttentionChecks.Layout;
+import braid.natives.kernels.AttentionChecks.Numbers;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.SplittableRandom;
+
+/// Checks of the gradients of attention on random shapes, strides, alignments, masks, packed
+/// sequences and sums that begin or continue, against plain loops in double precision.
+final class AttentionGradientChecks {
+  private static final int CASES = 40;
+  private static final int MOST_ROWS = 160;
+  private static final int MOST_KEYS = 200;
+  private static final int MOST_SEQUENCES = 4;
+  private static final int FAR = 1000;
+
+  /// Error of a weight or change that fp16 stores below its normal numbers.
+  private static final double FP16_LEAST = 0x1p-24;
+
+  /// @param packing borders of packed sequences: of each, the first row, the first key, and the
+  ///   ends of its rows and keys before padding; empty for one sequence without padding
+  private record Case(
+      ElementType type,
+      Heads heads,
+      int rows,
+      int keys,
+      Mask mask,
+      List<List<Integer>> packing,
+      float scale,
+      boolean addsQuery,
+      boolean addsKeys,
+      List<Layout> layouts,
+      long seed) {
+    static Case of(ElementType type, SplittableRandom random) {
+      int group = 1 + random.nextInt(3);
+      int rows = 1 + random.nextInt(MOST_ROWS);
+      int keys = random.nextInt(8) == 0 ? 0 : 1 + random.nextInt(MOST_KEYS);
+      boolean packed = random.nextInt(3) == 0;
+      boolean causal = random.nextInt(3) > 0;
+      int size = AttentionChecks.SIZES[random.nextInt(AttentionChecks.SIZES.length)];
+      var layouts = new ArrayList<Layout>();
+      boolean plain = random.nextBoolean();
+      for (int i = 0; i < 9; i++) {
+        layouts.add(plain ? new Layout(0, 0) : Layout.of(random));
+      }
+      return new Case(
+          type,
+          new Heads(group * (1 + random.nextInt(2)), group, size),
+          rows,
+          keys,
+          packed
+              ? new Mask(0, 0, causal, 0)
+              : new Mask(
+                  FAR + random.nextInt(keys + 1),
+                  FAR + random.nextInt(rows),
+                  causal,
+                  causal && random.nextBoolean() ? 1 + random.nextInt(MOST_KEYS) : 0),
+          packed ? packing(random, rows, keys) : List.of(),
+          (float) (1 / Math.sqrt(size)),
+          random.nextBoolean(),
+          random.nextBoolean(),
+          layouts,
+          random.nextLong());
+    }
+
+    private static List<List<Integer>> packing(SplittableRandom random, int rows, int keys) {
+      int sequences = 1 + random.nextInt(MOST_SEQUENCES);
+      var rowBorders = random.ints(sequences - 1, 0, rows + 1).sorted().boxed().toList();
+      var keyBorders = random.ints(sequences - 1, 0, keys + 1).sorted().boxed().toList();
+      var packing = new ArrayList<List<Integer>>();
+      for (int i = 0; i < sequences; i++) {
+        int row = i == 0 ? 0 : rowBorders.get(i - 1);
+        int key = i == 0 ? 0 : keyBorders.get(i - 1);
+        int rowEnd = i + 1 == sequences ? rows : rowBorders.get(i);
+        int keyEnd = i + 1 == sequences ? keys : keyBorders.get(i);
+        boolean padded = random.nextBoolean();
+        packing.add(
+            List.of(
+                row,
+                key,
+                padded ? row + random.nextInt(rowEnd - row + 1) : rowEnd,
+                padded ? key + random.nextInt(keyEnd - key + 1) : keyEnd));
+      }
+      return packing;
+    }
+
+    boolean isPaddedRow(int row) {
+      return !packing.isEmpty()
+          && packing.stream().noneMatch(each -> row >= each.get(0) && row < each.get(2));
+    }
+
+    boolean isPaddedKey(int key) {
+      return !packing.isEmpty()
+          && packing.stream().noneMatch(each -> key >= each.get(1) && key < each.get(3));
+    }
+
+    boolean sees(int row, int key) {
+      if (!packing.isEmpty()) {
+        // Rows and keys of a sequence have one end.
+        return packing.stream()
+            .anyMatch(
+                each ->
+                    row >= each.get(0)
+                        && row < each.get(2)
+                        && key >= each.get(1)
+                        && key < each.get(3)
+                        && !(mask.causal() && each.get(2) - row > each.get(3) - key));
+      }
+      long back = mask.queryPosition() + row - mask.keyPosition() - key;
+      return !(mask.causal() && back < 0) && !(mask.window() > 0 && back >= mask.window());
+    }
+
+    /// Returns the first key that a row sees and the end of these, for every row; for rows without
+    /// keys, positions that neither fall. With `transposed`, the rows that see a key.
+    int[] table(boolean transposed) {
+      int count = transposed ? keys : rows;
+      int others = transposed ? rows : keys;
+      var table = new int[2 * count];
+      int from = 0;
+      for (int i = 0; i < count; i++) {
+        int first = others;
+        int end = from;
+        for (int j = 0; j < others; j++) {
+          if (transposed ? sees(j, i) : sees(i, j)) {
+            first = Math.min(first, j);
+            end = j + 1;
+          }
+        }
+        // An empty range lies between those before and after it.
+        table[2 * i] = Math.max(first == others ? end : first, i == 0 ? 0 : table[2 * i - 2]);
+        table[2 * i + 1] = end;
+        from = end;
+      }
+      return table;
+    }
+  }
+
+  private AttentionGradientChecks() {}
+
+  static void run(CheckBench bench) {
+    for (var type : AttentionChecks.TYPES) {
+      bench.check("attention_gradient", type + ", random problems", () -> check(bench, type));
+    }
+  }
+
+  private static Optional<String> check(CheckBench bench, ElementType type) {
+    var random = new SplittableRandom(type.code());
+    for (int i = 0; i < CASES; i++) {
+      var each = Case.of(type, random);
+      var wrong = check(bench, each);
+      if (wrong.isPresent()) {
+        return wrong.map((each + ": ")::concat);
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static Optional<String> check(CheckBench bench, Case each) {
+    var heads = each.heads();
+    int columns = heads.count() * heads.size();
+    int kvColumns = columns / heads.group();
+    long seed = each.seed();
+    var fp32 = ElementType.FP32;
+    try (var query = held(bench, each, 0, each.type(), each.rows(), columns, ofRows(each, seed));
+        var key =
+            held(bench, each, 1, each.type(), each.keys(), kvColumns, ofKeys(each, seed + 1));
+        var value =
+            held(bench, each, 2, each.type(), each.keys(), kvColumns, ofKeys(each, seed + 2));
+        var output =
+            held(bench, each, 3, each.type(), each.rows(), columns, ofRows(each, seed + 3));
+        var lse =
+            held(
+                bench,
+                each,
+                4,
+                fp32,
+                each.rows(),
+                heads.count(),
+                (row, head) -> lse(each, row, head, query, key));
+        var outputGradient =
+            held(bench, each, 5, each.type(), each.rows(), columns, ofRows(each, seed + 4));
+        var ofQuery = held(bench, each, 6, fp32, each.rows(), columns, halves(seed + 5));
+        var ofKey = held(bench, each, 7, fp32, each.keys(), kvColumns, halves(seed + 6));
+        var ofValue = held(bench, each, 8, fp32, each.keys(), kvColumns, halves(seed + 7));
+        var tables = bench.buffer(9L * (each.rows() + each.keys()), 0);
+        var statistics =
+            bench.buffer(
+                AttentionGradientArguments.statisticsBytes(each.rows(), heads.count()), 0)) {
+      boolean packed = !each.packing().isEmpty();
+      long seeing = tables.address() + 8L * each.rows();
+      long tokens = seeing + 8L * each.keys();
+      tables.put(tables(each));
+      var mask = each.mask();
+      var arguments =
+          AttentionGradientArguments.of(
+              AttentionArguments.of(
+                  query.argument(),
+                  key.argument(),
+                  value.argument(),
+                  output.argument(),
+                  lse.argument(),
+                  heads,
+                  packed ? new Mask(0, 0, false, 0, tables.address(), tokens) : mask,
+                  each.scale(),
+                  false),
+              new AttentionGradientArguments.Gradients(
+                  outputGradient.argument(),
+                  ofQuery.argument(),
+                  ofKey.argument(),
+                  ofValue.argument(),
+                  each.addsQuery(),
+                  each.addsKeys()),
+              new AttentionGradientArguments.Memory(
+                  statistics.address(), packed ? seeing : 0, packed ? tokens + each.keys() : 0));
+      bench.attention().differentiate(bench.stream(), arguments);
+      var expected = new Expected(each, ofQuery, ofKey, ofValue);
+      for (int row = 0; row < each.rows(); row++) {
+        for (int head = 0; head < heads.count(); head++) {
+          expected.row(row, head, query, key, value, output, lse, outputGradient);
+        }
+      }
+      return expected
+          .wrong()
+          .or(statistics::guards)
+          .map((arguments.kernels() + " ")::concat)
+          .or(() -> differsAgain(bench, each, arguments, List.of(ofQuery, ofKey, ofValue)));
+    }
+  }
+
+  /// Returns an error if gradients that begin differ in any bit of a second run.
+  private static Optional<String> differsAgain(
+      CheckBench bench, Case each, AttentionGradientArguments arguments, List<Held> gradients) {
+    if (each.addsQuery() || each.addsKeys()) {
+      return Optional.empty();
+    }
+    var before = gradients.stream().map(one -> one.buffer().get()).toList();
+    bench.attention().differentiate(bench.stream(), arguments);
+    for (int i = 0; i < gradients.size(); i++) {
+      int at = Arrays.mismatch(before.get(i), gradients.get(i).buffer().get());
+      if (at >= 0) {
+        return Optional.of("byte %d of gradient %d differs in a second run".formatted(at, i));
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static byte[] tables(Case each) {
+    var bytes = ByteBuffer.allocate(9 * (each.rows() + each.keys())).order(ByteOrder.LITTLE_ENDIAN);
+    Arrays.stream(each.table(false)).forEach(bytes::putInt);
+    Arrays.stream(each.table(true)).forEach(bytes::putInt);
+    for (int key = 0; key < each.keys(); key++) {
+      bytes.put((byte) (each.isPaddedKey(key) ? 0 : 1));
+    }
+    for (int row = 0; row < each.rows(); row++) {
+      bytes.put((byte) (each.isPaddedRow(row) ? 0 : 1));
+    }
+    return bytes.array();
+  }
+
+  private static Numbers halves(long seed) {
+    return AttentionChecks.halves(seed);
+  }
+
+  /// Numbers of rows of the query; padding is NaN.
+  private static Numbers ofRows(Case each, long seed) {
+    return (row, column) -> each.isPaddedRow(row) ? Double.NaN : halves(seed).at(row, column);
+  }
+
+  private static Numbers ofKeys(Case each, long seed) {
+    return (key, column) -> each.isPaddedKey(key) ? Double.NaN : halves(seed).at(key, column);
+  }
+
+  /// LSE of the keys that a row sees, and of others: -infinity only for padding.
+  private static double lse(Case each, int row, int head, Held query, Held key) {
+    if (head >= each.heads().count()) {
+      return 0; // a gap
+    }
+    if (each.isPaddedRow(row)) {
+      return Double.NEGATIVE_INFINITY;
+    }
+    double sum = 1;
+    for (int j = 0; j < each.keys(); j++) {
+      if (each.sees(row, j)) {
+        sum += Math.exp(score(each, row, head, j, query, key));
+      }
+    }
+    return Math.log(sum);
+  }
+
+  private static double score(Case each, int row, int head, int j, Held query, Held key) {
+    int size = each.heads().size();
+    double score = 0;
+    for (int c = 0; c < size; c++) {
+      score += query.at(row, head * size + c) * key.at(j, head / each.heads().group() * size + c);
+    }
+    return score * each.scale();
+  }
+
+  private static Held held(
+      CheckBench bench,
+      Case each,
+      int operand,
+      ElementType type,
+      int rows,
+      int columns,
+      Numbers numbers) {
+    return Held.of(bench, type, rows, columns, each.layouts().get(operand), numbers);
+  }
+
+  /// Expected gradients, summed row by row.
+  private static final class Expected {
+    private final Case tested;
+    private final Sums query;
+    private final Sums key;
+    private final Sums value;
+
+    /// A gradient, and the sums of its bounds.
+    @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
+    private record Sums(String name, Held held, double[] values, double[] bounds) {
+      static Sums of(String name, Held held, boolean adds) {
+        var sums =
+            new Sums(
+                name,
+                held,
+                new double[held.rows() * held.columns()],
+                new double[held.rows() * held.columns()]);
+        for (int i = 0; i < sums.values.length && adds; i++) {
+          sums.values[i] = held.at(i / held.columns(), i % held.columns());
+          sums.bounds[i] = AttentionChecks.FP32_ERROR * Math.abs(sums.values[i]);
+        }
+        return sums;
+      }
+
+      void add(int row, int column, double value, double bound) {
+        values[row * held.columns() + column] += value;
+        bounds[row * held.columns() + column] += bound;
+      }
+
+      Optional<String> wrong() {
+        return held.holds(name, values, bounds);
+      }
+    }
+
+    Expected(Case tested, Held ofQuery, Held ofKey, Held ofValue) {
+      this.tested = tested;
+      query = Sums.of("query gradient", ofQuery, tested.addsQuery());
+      key = Sums.of("key gradient", ofKey, tested.addsKeys());
+      value = Sums.of("value gradient", ofValue, tested.addsKeys());
+    }
+
+    void row(
+        int row,
+        int head,
+        Held queries,
+        Held keys,
+        Held values,
+        Held outputs,
+        Held lse,
+        Held gradients) {
+      int size = tested.heads().size();
+      int from = head * size;
+      int kvFrom = head / tested.heads().group() * size;
+      double byOutput = 0;
+      double byOutputSize = 0;
+      for (int c = from; c < from + size; c++) {
+        double product = gradients.at(row, c) * outputs.at(row, c);
+        byOutput += product;
+        byOutputSize += Math.abs(product);
+      }
+      double rounding = AttentionChecks.rounding(tested.type());
+      double least = tested.type() == ElementType.FP16 ? FP16_LEAST : 0x1p-120;
+      for (int j = 0; j < tested.keys(); j++) {
+        if (!tested.sees(row, j)) {
+          continue;
+        }
+        double score = score(tested, row, head, j, queries, keys);
+        double weight = Math.exp(score - lse.at(row, head));
+        double byValue = 0;
+        double byValueSize = 0;
+        for (int c = 0; c < size; c++) {
+          double product = gradients.at(row, from + c) * values.at(j, kvFrom + c);
+          byValue += product;
+          byValueSize += Math.abs(product);
+        }
+        double change = weight * (byValue - byOutput) * tested.scale();
+        double error = rounding + AttentionChecks.FP32_ERROR * (1 + Math.abs(lse.at(row, head)));
+        double changeError = error * weight * (byValueSize + byOutputSize) * tested.scale() + least;
+        double weightError = error * weight + least;
+        for (int c = 0; c < size; c++) {
+          double q = queries.at(row, from + c);
+          double k = keys.at(j, kvFrom + c);
+          double gradient = gradients.at(row, from + c);
+          query.add(row, from + c, change * k, changeError * Math.abs(k));
+          key.add(j, kvFrom + c, change * q, changeError * Math.abs(q));
+          value.add(j, kvFrom + c, weight * gradient, weightError * Math.abs(gradient));
+        }
+      }
+    }
+
+    Optional<String> wrong() {
+      return query.wrong().or(key::wrong).or(value::wrong);
+    }
+  }
+}

@@ -1,0 +1,232 @@
+package braid.natives.kernels;
+
+import braid.natives.kernels.AttentionArguments.Operands;
+import braid.natives.kernels.AttentionArguments.Rows;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+
+/// Arguments of the gradients of attention, as bytes for the kernels, with the fastest kernels for
+/// them. Created once and launched any number of times: a launch copies the bytes.
+public final class AttentionGradientArguments {
+  // Offsets in the kernel's struct AttentionGradient.
+  private static final long POINTERS = AttentionArguments.BYTES;
+  private static final long STRIDES = 192;
+  private static final long STATISTICS = 224;
+  private static final long SEEING = 232;
+  private static final long QUERY_TOKENS = 240;
+  private static final long SCALE = 248;
+  private static final long ADDS_QUERY = 252;
+  private static final long ADDS_KEYS = 256;
+  private static final long BYTES = 264;
+
+  private static final String PREFIX = "attention_gradient_";
+  private static final String QUERY = PREFIX + "query_";
+  private static final String KEYS = PREFIX + "keys_";
+
+  /// Rows of a block.
+  private static final int ROWS = 64;
+
+  /// Kernels of both parts.
+  ///
+  /// @param headSize largest head size; of plain kernels, that of one launch
+  /// @param columns columns of the gradients per launch
+  private record Tiles(
+      String name, int headSize, int columns, int threads, int queryShared, int keyShared) {
+    /// Shared memory holds a block's rows of two tensors, and two stages of both others.
+    static Tiles ofTensorCores(String type, int headSize, int columns, int ofQuery, int ofKeys) {
+      int pairBytes = 2 * headSize * Short.BYTES;
+      return new Tiles(
+          "%s_%d".formatted(type, headSize),
+          headSize,
+          columns,
+          128,
+          (ROWS + 2 * ofQuery) * pairBytes,
+          (ROWS + 2 * ofKeys) * pairBytes);
+    }
+
+    static Tiles plain(int headSize) {
+      return new Tiles("plain_" + headSize, headSize, headSize, 256, 0, 0);
+    }
+  }
+
+  /// By type and head size.
+  private static final List<Tiles> TENSOR_CORES =
+      Stream.of("bf16", "fp16")
+          .flatMap(
+              type ->
+                  Stream.of(
+                      Tiles.ofTensorCores(type, 64, 64, 64, 64),
+                      Tiles.ofTensorCores(type, 128, 128, 64, 32),
+                      Tiles.ofTensorCores(type, 256, 128, 16, 16)))
+          .toList();
+
+  private static final List<Tiles> PLAIN = IntStream.of(64, 128).mapToObj(Tiles::plain).toList();
+
+  /// Gradients of the output, which is read, and of query, key and value, which are in FP32.
+  ///
+  /// @param addsQuery true to add to the gradient of the query; false to overwrite it
+  /// @param addsKeys true to add to the gradients of key and value; false to overwrite them
+  public record Gradients(
+      Rows output, Rows query, Rows key, Rows value, boolean addsQuery, boolean addsKeys) {}
+
+  /// Addresses in memory of the GPU.
+  ///
+  /// @param statistics scratch memory of [#statisticsBytes]
+  /// @param seeing of the first row that sees each key and the end of these, 32 bits each, if the
+  ///   mask has a table of the keys that each row sees; both never fall from key to key; else 0
+  /// @param queryTokens of a byte for each row, 0 if it is padding, which may be NaN; 0 if none is
+  public record Memory(long statistics, long seeing, long queryTokens) {}
+
+  /// A launch of one of the kernels.
+  record Launch(String kernel, int blocks, int threads, int sharedBytes, MemorySegment bytes) {}
+
+  private final MemorySegment bytes;
+  private final long count;
+  private final List<Launch> launches;
+
+  private AttentionGradientArguments(MemorySegment bytes, long count, List<Launch> launches) {
+    this.bytes = bytes;
+    this.count = count;
+    this.launches = List.copyOf(launches);
+  }
+
+  /// Returns the bytes of scratch memory that the gradients of that many rows need.
+  public static long statisticsBytes(int rows, int heads) {
+    return 2L * Float.BYTES * rows * heads;
+  }
+
+  /// Returns arguments for the gradients of attention, whose output and LSE are read: those of the
+  /// attention to all keys, not only to the keys of these arguments.
+  public static AttentionGradientArguments of(
+      AttentionArguments attention, Gradients gradients, Memory memory) {
+    var of = attention.operands();
+    check(of, gradients);
+    var bytes = Arena.ofAuto().allocate(BYTES, Long.BYTES);
+    MemorySegment.copy(attention.launches().getFirst(), 0, bytes, 0, AttentionArguments.BYTES);
+    var all = List.of(gradients.output(), gradients.query(), gradients.key(), gradients.value());
+    for (int i = 0; i < all.size(); i++) {
+      long offset = (long) i * Long.BYTES;
+      bytes.set(ValueLayout.JAVA_LONG, POINTERS + offset, all.get(i).address());
+      bytes.set(ValueLayout.JAVA_LONG, STRIDES + offset, all.get(i).stride());
+    }
+    bytes.set(ValueLayout.JAVA_LONG, STATISTICS, memory.statistics());
+    bytes.set(ValueLayout.JAVA_LONG, SEEING, memory.seeing());
+    bytes.set(ValueLayout.JAVA_LONG, QUERY_TOKENS, memory.queryTokens());
+    bytes.set(ValueLayout.JAVA_FLOAT, SCALE, of.scale());
+    bytes.set(ValueLayout.JAVA_INT, ADDS_QUERY, gradients.addsQuery() ? 1 : 0);
+    bytes.set(ValueLayout.JAVA_INT, ADDS_KEYS, gradients.addsKeys() ? 1 : 0);
+    var heads = of.heads();
+    var tiles = tiles(of, gradients);
+    int ofQuery = Math.multiplyExact(heads.count(), Math.ceilDiv(of.query().count(), ROWS));
+    int ofKeys =
+        Math.multiplyExact(heads.count() / heads.group(), Math.ceilDiv(of.key().count(), ROWS));
+    var launches =
+        IntStream.iterate(0, column -> column < heads.size(), column -> column + tiles.columns())
+            .mapToObj(column -> from(bytes, column))
+            .flatMap(
+                each ->
+                    Stream.of(
+                        new Launch(
+                            QUERY + tiles.name(),
+                            ofQuery,
+                            tiles.threads(),
+                            tiles.queryShared(),
+                            each),
+                        new Launch(
+                            KEYS + tiles.name(), ofKeys, tiles.threads(), tiles.keyShared(), each)))
+            .filter(launch -> launch.blocks() > 0)
+            .toList();
+    return new AttentionGradientArguments(
+        bytes, (long) of.query().count() * heads.count(), launches);
+  }
+
+  private static MemorySegment from(MemorySegment common, int firstColumn) {
+    var bytes = Arena.ofAuto().allocate(BYTES, Long.BYTES).copyFrom(common);
+    bytes.set(ValueLayout.JAVA_INT, AttentionArguments.FIRST_COLUMN, firstColumn);
+    return bytes;
+  }
+
+  private static void check(Operands of, Gradients gradients) {
+    if (gradients.output().type() != of.query().type()) {
+      throw new IllegalArgumentException(
+          "the gradient of the output must be %s but was %s"
+              .formatted(of.query().type(), gradients.output().type()));
+    }
+    for (var each : List.of(gradients.query(), gradients.key(), gradients.value())) {
+      if (each.type() != ElementType.FP32) {
+        throw new IllegalArgumentException("gradients must be FP32 but one was " + each.type());
+      }
+      each.checkAddress();
+    }
+    gradients.output().checkAddress();
+    if (gradients.output().count() != of.query().count()
+        || gradients.query().count() != of.query().count()
+        || gradients.key().count() != of.key().count()
+        || gradients.value().count() != of.key().count()) {
+      throw new IllegalArgumentException(
+          "numbers of rows do not fit: query %d, key %d, their gradients %d, %d; gradients of output %d, value %d"
+              .formatted(
+                  of.query().count(),
+                  of.key().count(),
+                  gradients.query().count(),
+                  gradients.key().count(),
+                  gradients.output().count(),
+                  gradients.value().count()));
+    }
+  }
+
+  private static Tiles tiles(Operands of, Gradients gradients) {
+    var type = of.query().type();
+    int size = of.heads().size();
+    boolean aligned =
+        Stream.of(of.query(), of.key(), of.value(), gradients.output())
+                .allMatch(rows -> rows.alignedTo(AttentionArguments.ALIGNMENT_BYTES))
+            && size * type.bytes() % AttentionArguments.ALIGNMENT_BYTES == 0
+            && Stream.of(gradients.query(), gradients.key(), gradients.value())
+                .allMatch(rows -> rows.alignedTo(2 * Float.BYTES));
+    var prefix = type.toString().toLowerCase(Locale.ROOT) + "_";
+    return Stream.concat(
+            TENSOR_CORES.stream().filter(each -> aligned && each.name().startsWith(prefix)),
+            PLAIN.stream())
+        .filter(each -> each.headSize() >= size)
+        .findFirst()
+        .orElse(PLAIN.getLast());
+  }
+
+  /// Names of the kernels, each once: `attention_gradient_query_bf16_128`.
+  public List<String> kernels() {
+    return launches.stream().map(Launch::kernel).distinct().toList();
+  }
+
+  /// Arguments of the kernel that computes the statistics.
+  MemorySegment bytes() {
+    return bytes;
+  }
+
+  /// Number of rows of all heads together.
+  long count() {
+    return count;
+  }
+
+  /// Launches after that of the statistics.
+  List<Launch> launches() {
+    return launches;
+  }
+
+  /// Names of all kernels but that of the statistics, with the bytes of shared memory that a launch
+  /// asks for.
+  static Stream<Map.Entry<String, Integer>> all() {
+    return Stream.concat(TENSOR_CORES.stream(), PLAIN.stream())
+        .flatMap(
+            each ->
+                Stream.of(
+                    Map.entry(QUERY + each.name(), each.queryShared()),
+                    Map.entry(KEYS + each.name(), each.keyShared())));
+  }
+}

@@ -1,0 +1,72 @@
+package braid.internal.selftest;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.LocalRanks;
+import braid.Tensor;
+import braid.model.MemoryKind;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class AttentionCaseTest {
+  private static final int RANKS = 2;
+
+  /// Returns what each rank finds if rank 1 alters the tensor of this number in every round.
+  private static List<String> found(AttentionCase tested, int altered) {
+    var found = new ArrayList<String>();
+    LocalRanks.run(
+        RANKS,
+        world -> {
+          var number = new AtomicInteger();
+          var context =
+              new CaseContext(
+                  world,
+                  MemoryKind.AUTO,
+                  tensor -> {
+                    if (world.rank() == 1 && number.getAndIncrement() == altered) {
+                      alter(tensor);
+                    }
+                  });
+          try {
+            tested.check(context);
+          } catch (CaseFailed e) {
+            synchronized (found) {
+              found.add(String.valueOf(e.getMessage()));
+            }
+          }
+        });
+    return found;
+  }
+
+  private static void alter(Tensor tensor) {
+    var numbers = tensor.toFloats();
+    numbers[numbers.length / 2] += 1;
+    var _ = tensor.copyFrom(numbers);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0, query gradient", "1, key gradient", "2, value gradient", "3, output"})
+  void oneWrongNumberIsFound(int altered, String name) {
+    var cases = AttentionCase.table(RANKS, 3).stream().filter(AttentionCase::backward).toList();
+    for (int i = 0; i < cases.size(); i += 9) {
+      var tested = cases.get(i);
+      assertThat(found(tested, -1)).isEmpty();
+      assertThat(found(tested, altered))
+          .singleElement()
+          .asString()
+          .contains(tested.text(), "rank 1/2", "round 0: " + name);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1", "4"})
+  void someCasesOfEveryTableHaveABackwardPass(int ranks) {
+    for (var cases : List.of(AttentionCase.quick(ranks, 1), AttentionCase.table(ranks, 1))) {
+      assertThat(cases.stream().filter(AttentionCase::backward).count())
+          .isBetween(cases.size() / 8L, cases.size() / 2L);
+    }
+  }
+}
