@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.AttentionTest.Inputs;
 import braid.AttentionTest.RandomCase;
+import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
@@ -204,7 +205,7 @@ class AttentionGradientTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5})
   void b2EveryMethodEqualsPlainLoops(int ranks) {
-    runs(ranks, AttentionTest.METHODS, AttentionTest.specs());
+    runs(ranks, AttentionTest.METHODS, Sweep.oneOf(2, AttentionTest.specs()));
   }
 
   /// Runs all problems by all methods, and compares with plain loops.

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import braid.evidence.ProfileSet;
+import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
@@ -233,18 +234,18 @@ class AttentionTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5})
   void b1EveryMethodEqualsPlainLoops(int ranks) {
-    var inputs = specs().stream().map(spec -> Inputs.of(spec, 7)).toList();
+    var specs = Sweep.oneOf(2, specs());
+    var inputs = specs.stream().map(spec -> Inputs.of(spec, 7)).toList();
     var expected = new ArrayList<Expected>();
     for (int i = 0; i < inputs.size(); i++) {
-      expected.add(Expected.of(specs().get(i), inputs.get(i)));
+      expected.add(Expected.of(specs.get(i), inputs.get(i)));
     }
     LocalRanks.run(
         ranks,
         world -> {
           for (int i = 0; i < inputs.size(); i++) {
             for (var method : METHODS) {
-              try (var attention =
-                  Attention.on(world).spec(specs().get(i)).method(method).build()) {
+              try (var attention = Attention.on(world).spec(specs.get(i)).method(method).build()) {
                 give(attention, inputs.get(i));
                 world.barrier();
                 attention.run();

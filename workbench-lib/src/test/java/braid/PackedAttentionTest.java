@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.AttentionTest.Expected;
 import braid.AttentionTest.Inputs;
+import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
@@ -67,7 +68,7 @@ class PackedAttentionTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5})
   void f3EveryMethodEqualsPlainLoops(int ranks) {
-    var specs = specs();
+    var specs = Sweep.oneOf(2, specs());
     var inputs = specs.stream().map(spec -> Inputs.of(spec, 9)).toList();
     var expected = new ArrayList<Expected>();
     for (int i = 0; i < specs.size(); i++) {

@@ -242,7 +242,7 @@ class VerifyRandomTest {
     var totals = new ConcurrentSkipListMap<Planted, Tally>();
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++) {
       int size = ranks;
-      var cases = Sweep.oneOf(3, cases(ranks, new SplittableRandom(~SEED + ranks)));
+      var cases = Sweep.oneOf(4, cases(ranks, new SplittableRandom(~SEED + ranks)));
       LocalRanks.run(
           ranks,
           world -> {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import braid.evidence.ProfileSet;
+import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
@@ -439,8 +440,8 @@ class SimulatedRunTest {
   /// The limit only ends a test that hangs.
   @Test
   @Timeout(value = 10, unit = TimeUnit.MINUTES)
-  void aThousandRanksGoRoundARing() {
-    int ranks = 1024;
+  void manyRanksGoRoundARing() {
+    int ranks = Sweep.times(256, 1024);
     var spec = GemmSpec.allGatherGemm(4 * ranks, ranks, 100);
     var set = Schedule.of(spec, Overlap.ring(1), ranks).simulate(serial());
     assertThat(only(set)).isEqualTo((ranks - 1) * LINK.nanos(4 * 4 * 100) + 800);

@@ -23,8 +23,11 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /// Runs the benchmark on real processes with the fewest repeats that still yield results.
+@Execution(ExecutionMode.CONCURRENT)
 class FrontBenchTest {
   private static Row row(FrontReport report, String beginning) {
     return report.rows().stream()

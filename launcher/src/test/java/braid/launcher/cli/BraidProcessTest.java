@@ -2,6 +2,7 @@ package braid.launcher.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.internal.selftest.Sweep;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
@@ -18,7 +19,7 @@ import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /// Behaviour that only a separate process shows: exit codes, signals, the current directory.
 @Execution(ExecutionMode.CONCURRENT)
@@ -146,16 +147,20 @@ class BraidProcessTest {
     assertThat(status(0)).isEqualTo("failed");
   }
 
+  static List<String> floods() {
+    return Sweep.oneOf(
+        3,
+        List.of(
+            "while (true) System.err.println(\"x\".repeat(100));",
+            "while (true) System.out.print(\"x\".repeat(100));",
+            "while (true) display(1);",
+            "while (true) System.out.println();",
+            "%%front\nwhile (true) System.out.println(\"x\".repeat(100));"));
+  }
+
   /// The heap cannot hold everything that the ranks print in that time.
   @ParameterizedTest
-  @ValueSource(
-      strings = {
-        "while (true) System.err.println(\"x\".repeat(100));",
-        "while (true) System.out.print(\"x\".repeat(100));",
-        "while (true) display(1);",
-        "while (true) System.out.println();",
-        "%%front\nwhile (true) System.out.println(\"x\".repeat(100));",
-      })
+  @MethodSource("floods")
   void aFloodEndsAtTheTimeLimitAndLeavesASmallNotebook(String flood) throws Exception {
     notebook(new Code(flood), new Code("2"));
     var ran =

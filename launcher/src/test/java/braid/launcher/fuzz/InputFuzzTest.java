@@ -13,8 +13,11 @@ import braid.model.BraidException;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /// Randomly corrupted notebooks and parameters are accepted whole or refused in one line.
+@Execution(ExecutionMode.CONCURRENT)
 class InputFuzzTest {
   private static final int EACH = Sweep.times(200, 1_000);
 

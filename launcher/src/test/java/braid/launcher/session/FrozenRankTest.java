@@ -2,6 +2,7 @@ package braid.launcher.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.internal.selftest.Sweep;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Cause;
@@ -11,6 +12,7 @@ import braid.model.BackendKind;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.BeforeEach;
@@ -18,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /// Ranks whose process is stopped: the front only notices that they do not answer.
 class FrozenRankTest {
@@ -74,6 +76,20 @@ class FrozenRankTest {
   private void usableAfterARestart() {
     assertThat(run("%restart").failure()).isEmpty();
     assertThat(run("world.barrier(); 6 * 7").result().orElseThrow().text()).isEqualTo("42");
+  }
+
+  static List<String> endless() {
+    return Sweep.oneOf(
+        2,
+        List.of(
+            "while (true) Thread.sleep(1000);",
+            "while (true) world.barrier();",
+            "while (true) System.out.println(\"x\".repeat(100));",
+            "%%rank 1\nwhile (true) Thread.sleep(1000);"));
+  }
+
+  static List<String> cells() {
+    return Sweep.oneOf(4, List.of("1 + 1", "%%rank 0\n1 + 1", "int declared = 5;", "%output diff"));
   }
 
   @Test
@@ -143,13 +159,7 @@ class FrozenRankTest {
   }
 
   @ParameterizedTest
-  @ValueSource(
-      strings = {
-        "while (true) Thread.sleep(1000);",
-        "while (true) world.barrier();",
-        "while (true) System.out.println(\"x\".repeat(100));",
-        "%%rank 1\nwhile (true) Thread.sleep(1000);",
-      })
+  @MethodSource("endless")
   void anInterruptEndsTheRankThatCannotStopAndNamesIt(String endless) throws Exception {
     long pid = pid();
     var header = endless.startsWith("%%") ? "%%rank 1\n" : "";
@@ -166,7 +176,7 @@ class FrozenRankTest {
   /// The front needs an answer of the rank before any code of the cell runs, or only after it for
   /// the end of its output.
   @ParameterizedTest
-  @ValueSource(strings = {"1 + 1", "%%rank 0\n1 + 1", "int declared = 5;", "%output diff"})
+  @MethodSource("cells")
   void aCellOfARankThatIsFrozenAlreadyEndsAtAnInterrupt(String source) throws Exception {
     var output = new Recorded();
     var reported = new CountDownLatch(1);

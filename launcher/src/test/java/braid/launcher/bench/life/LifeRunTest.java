@@ -2,6 +2,7 @@ package braid.launcher.bench.life;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.internal.selftest.Sweep;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.model.BackendKind;
@@ -13,12 +14,13 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Isolated;
 
-/// Checks that 500 cells in a row on 2 ranks leak nothing; `braid bench life` measures their time.
+/// Checks that hundreds of cells in a row on 2 ranks leak nothing; `braid bench life` measures
+/// their time.
 @Isolated
 class LifeRunTest {
   private static final int RANKS = 2;
   private static final int WARM_UP = 50;
-  private static final int CELLS = 450;
+  private static final int CELLS = Sweep.times(150, 450);
 
   /// Number of cells per kind is 90, so a kind that leaks one thread or file per cell leaks 90. A
   /// JVM starts and ends compiler and collector threads at any time and opens jars late; both are
@@ -29,7 +31,7 @@ class LifeRunTest {
 
   @Test
   @Timeout(1_200)
-  void fiveHundredCellsLeaveNoThreadAndNoFileOpen() {
+  void manyCellsLeaveNoThreadAndNoFileOpen() {
     try (var session =
         Session.start(new SessionOptions(RANKS, BackendKind.HOST, Optional.empty(), home))) {
       var run = LifeRun.of(session, WARM_UP, CELLS, _ -> {});

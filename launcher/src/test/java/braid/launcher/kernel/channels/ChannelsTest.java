@@ -22,11 +22,14 @@ import java.util.concurrent.TimeUnit;
 import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.zeromq.SocketType;
 import org.zeromq.ZContext;
 import org.zeromq.ZMQ;
 
 /// Tests that programs without the key can reach a kernel's sockets but not harm it.
+@Execution(ExecutionMode.CONCURRENT)
 class ChannelsTest {
   private static final int PATIENCE_MS = 10_000;
 

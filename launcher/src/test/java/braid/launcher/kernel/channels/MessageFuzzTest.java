@@ -10,9 +10,12 @@ import java.util.ArrayList;
 import java.util.List;
 import org.dflib.jjava.jupyter.messages.HMACGenerator;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /// Checks that randomly corrupted frames yield a message or a `MalformedMessage`, as do frames with
 /// a valid signature and unexpected JSON.
+@Execution(ExecutionMode.CONCURRENT)
 class MessageFuzzTest {
   private static final int EACH = 2_000;
 

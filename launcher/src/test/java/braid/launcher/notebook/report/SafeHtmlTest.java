@@ -6,10 +6,13 @@ import braid.internal.selftest.Sweep;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
+@Execution(ExecutionMode.CONCURRENT)
 class SafeHtmlTest {
   private static final String TABLE =
       "<table style=\"border-collapse:collapse\"><thead><tr><th style=\"padding:2px 10px;"
