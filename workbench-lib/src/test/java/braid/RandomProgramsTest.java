@@ -76,8 +76,9 @@ class RandomProgramsTest {
   @ValueSource(ints = {2, 3})
   void onRanksThatAreProcesses(int ranks) throws Exception {
     var seed = Long.toString(seed());
+    var count = Integer.toString(ON_PROCESSES);
     var more = Map.of("BRAID_LINK", "unlimited", "BRAID_TIMEOUT_SECONDS", "60");
-    for (var ended : ProcessRanks.run(ranks, more, OnRank.class, seed)) {
+    for (var ended : ProcessRanks.run(ranks, more, OnRank.class, seed, count)) {
       assertThat(ended.exitCode()).as("rank %d: %s", ended.rank(), ended.output()).isZero();
       assertThat(ended.output()).endsWith("ran " + ON_PROCESSES + " programs\n");
     }
@@ -87,10 +88,10 @@ class RandomProgramsTest {
   static final class OnRank {
     private OnRank() {}
 
-    public static void main(String[] seed) {
+    public static void main(String[] seedAndCount) {
       try (var world = ProcessGroup.world()) {
-        hold(world, Long.parseLong(seed[0]), ON_PROCESSES);
-        System.out.println("ran " + ON_PROCESSES + " programs");
+        hold(world, Long.parseLong(seedAndCount[0]), Integer.parseInt(seedAndCount[1]));
+        System.out.println("ran " + seedAndCount[1] + " programs");
       }
     }
   }
