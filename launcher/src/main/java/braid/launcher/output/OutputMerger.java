@@ -190,9 +190,12 @@ public final class OutputMerger {
     } else if (mode == OutputMode.ALL) {
       lines(ranks.get(rank).partial, text, line -> show(rank, line));
     } else if (rank == 0) {
-      sink.show(Channel.STDOUT, text);
+      var unfinished = ranks.get(0).partial;
+      // If a line of another rank has cut this one before its end, the end would be an empty line.
+      boolean ended = atLineStart && !unfinished.isEmpty() && text.startsWith("\n");
+      sink.show(Channel.STDOUT, ended ? text.substring(1) : text);
       atLineStart = text.endsWith("\n");
-      lines(ranks.get(0).partial, text, line -> reference.add(Fnv.hash(line), needed()));
+      lines(unfinished, text, line -> reference.add(Fnv.hash(line), needed()));
       for (int other = 1; other < ranks.size(); other++) {
         settle(other, nowNanos);
       }

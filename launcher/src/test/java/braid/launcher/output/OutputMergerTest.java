@@ -66,6 +66,18 @@ class OutputMergerTest {
   }
 
   @Test
+  void theEndOfALineThatAnotherRankHasCutIsNoEmptyLine() {
+    var merger = merger(2, true);
+    merger.accept(0, STDOUT, "cut", 0);
+    merger.accept(1, STDOUT, "late\n", 0);
+    merger.tick(OutputMerger.HOLD_NANOS + 1);
+    assertThat(out).hasToString("cut\n[1] late\n");
+    merger.accept(0, STDOUT, "\nnext\n\n", OutputMerger.HOLD_NANOS + 1);
+    merger.finish();
+    assertThat(out).hasToString("cut\n[1] late\nnext\n\n");
+  }
+
+  @Test
   void anUnfinishedLineOfRankZeroStreamsAndAnotherRanksLineBeginsBelowIt() {
     var merger = merger(2, true);
     merger.accept(0, STDOUT, "working..", 0);
