@@ -3,8 +3,10 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.AttentionTest.Inputs;
 import braid.AttentionTest.RandomCase;
+import braid.PlainAttention.Expected;
+import braid.PlainAttention.Gradients;
+import braid.PlainAttention.Inputs;
 import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
@@ -19,7 +21,6 @@ import braid.schedule.Schedule;
 import braid.schedule.Tokens;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -33,90 +34,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 class AttentionGradientTest {
   private static final int RANDOM_CASES = 200;
 
-  /// Gradients of query, key and value of the whole sequence.
-  @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
-  record Expected(double[] query, double[] key, double[] value) {
-    /// The forward pass and its derivative, query by query.
-    static Expected of(AttentionSpec spec, Inputs inputs, float[] outputGradient) {
-      int size = spec.headSize();
-      var ofQuery = new double[inputs.query().length];
-      var ofKey = new double[inputs.key().length];
-      var ofValue = new double[inputs.value().length];
-      for (int i = 0; i < spec.sequence(); i++) {
-        for (int head = 0; head < spec.heads(); head++) {
-          int q = (i * spec.heads() + head) * size;
-          int kvHead = head * spec.kvHeads() / spec.heads();
-          var weights = weights(spec, inputs, i, head);
-          var changes = new double[spec.sequence()];
-          double mean = 0;
-          for (int j = 0; j < spec.sequence(); j++) {
-            int k = (j * spec.kvHeads() + kvHead) * size;
-            if (weights[j] == 0) {
-              continue; // It may be padding, which holds anything.
-            }
-            for (int c = 0; c < size; c++) {
-              changes[j] += (double) outputGradient[q + c] * inputs.value()[k + c];
-            }
-            mean += weights[j] * changes[j];
-          }
-          for (int j = 0; j < spec.sequence(); j++) {
-            if (weights[j] == 0) {
-              continue;
-            }
-            int k = (j * spec.kvHeads() + kvHead) * size;
-            double ofScore = weights[j] * (changes[j] - mean) * spec.scale();
-            for (int c = 0; c < size; c++) {
-              ofQuery[q + c] += ofScore * inputs.key()[k + c];
-              ofKey[k + c] += ofScore * inputs.query()[q + c];
-              ofValue[k + c] += weights[j] * outputGradient[q + c];
-            }
-          }
-        }
-      }
-      return new Expected(ofQuery, ofKey, ofValue);
-    }
-  }
-
-  /// Returns the weight of each position for a query; they sum to 1, or are 0 for padding.
-  private static double[] weights(AttentionSpec spec, Inputs inputs, int i, int head) {
-    int size = spec.headSize();
-    int kvHead = head * spec.kvHeads() / spec.heads();
-    var weights = new double[spec.sequence()];
-    var sequences = sequences(spec);
-    double sum = 0;
-    for (int j = 0; j < spec.sequence(); j++) {
-      boolean later = spec.isCausal() && j > i;
-      boolean tooEarly = spec.window() > 0 && i - j >= spec.window();
-      boolean together = sequences[i] >= 0 && sequences[i] == sequences[j];
-      if (!later && !tooEarly && together) {
-        double score = 0;
-        for (int c = 0; c < size; c++) {
-          score +=
-              (double) inputs.query()[(i * spec.heads() + head) * size + c]
-                  * inputs.key()[(j * spec.kvHeads() + kvHead) * size + c];
-        }
-        weights[j] = Math.exp(score * spec.scale());
-        sum += weights[j];
-      }
-    }
-    for (int j = 0; j < weights.length; j++) {
-      weights[j] = sum == 0 ? 0 : weights[j] / sum;
-    }
-    return weights;
-  }
-
-  /// Returns the number of each position's sequence; -1 for padding.
-  private static int[] sequences(AttentionSpec spec) {
-    var sequences = new int[spec.sequence()];
-    Arrays.fill(sequences, -1);
-    var lengths = spec.packing().cumulative();
-    for (int i = 0; i + 1 < lengths.size(); i++) {
-      int start = spec.packing().padded().get(i);
-      Arrays.fill(sequences, start, start + lengths.get(i + 1) - lengths.get(i), i);
-    }
-    return sequences;
-  }
-
   static float[] outputGradient(AttentionSpec spec, long seed) {
     return Inputs.numbers(
         new Random(seed + 1), spec.sequence() * spec.heads() * spec.headSize(), spec.dtype());
@@ -124,16 +41,17 @@ class AttentionGradientTest {
 
   static float[] mine(AttentionGradient backward, float[] all) {
     var spec = backward.spec().of();
-    return AttentionTest.rows(
+    return PlainAttention.rows(
         all,
-        AttentionTest.positions(spec, backward.group().size(), backward.group().rank()),
+        PlainAttention.positions(spec, backward.group().size(), backward.group().rank()),
         all.length / spec.sequence());
   }
 
   static void check(
-      AttentionGradient backward, Expected expected, double mostError, String description) {
+      AttentionGradient backward, Gradients expected, double mostError, String description) {
     var spec = backward.spec().of();
-    var positions = AttentionTest.positions(spec, backward.group().size(), backward.group().rank());
+    var positions =
+        PlainAttention.positions(spec, backward.group().size(), backward.group().rank());
     int columns = spec.heads() * spec.headSize();
     int kvColumns = spec.kvHeads() * spec.headSize();
     compare(
@@ -189,7 +107,7 @@ class AttentionGradientTest {
       ContextParallel method,
       Inputs inputs,
       float[] outputGradient,
-      Expected expected,
+      Gradients expected,
       double mostError) {
     try (var attention = Attention.on(world).spec(spec).method(method).build();
         var backward = Attention.on(world).method(method).backward().forward(attention).build()) {
@@ -212,9 +130,9 @@ class AttentionGradientTest {
   static void runs(int ranks, List<ContextParallel> methods, List<AttentionSpec> specs) {
     var inputs = specs.stream().map(spec -> Inputs.of(spec, 7)).toList();
     var gradients = specs.stream().map(spec -> outputGradient(spec, 7)).toList();
-    var expected = new ArrayList<Expected>();
+    var expected = new ArrayList<Gradients>();
     for (int i = 0; i < specs.size(); i++) {
-      expected.add(Expected.of(specs.get(i), inputs.get(i), gradients.get(i)));
+      expected.add(Gradients.of(specs.get(i), inputs.get(i), gradients.get(i)));
     }
     LocalRanks.run(
         ranks,
@@ -257,10 +175,10 @@ class AttentionGradientTest {
 
   /// Runs with NaN in all inputs of padding.
   static void paddingHasNoGradient(ProcessGroup world, AttentionSpec spec, ContextParallel method) {
-    var sequences = sequences(spec);
+    var sequences = PlainAttention.sequenceOf(spec);
     try (var attention = Attention.on(world).spec(spec).method(method).build();
         var backward = Attention.on(world).method(method).backward().forward(attention).build()) {
-      var mine = AttentionTest.positions(spec, world.size(), world.rank());
+      var mine = PlainAttention.positions(spec, world.size(), world.rank());
       for (int row = 0; row < mine.size(); row++) {
         if (sequences[mine.get(row)] < 0) {
           attention.query().rows(row, 1).fill(Float.NaN);
@@ -296,9 +214,9 @@ class AttentionGradientTest {
       var own = cases.stream().filter(each -> each.ranks() == size).toList();
       var inputs = own.stream().map(each -> Inputs.of(each.spec(), seed)).toList();
       var gradients = own.stream().map(each -> outputGradient(each.spec(), seed)).toList();
-      var expected = new ArrayList<Expected>();
+      var expected = new ArrayList<Gradients>();
       for (int i = 0; i < own.size(); i++) {
-        expected.add(Expected.of(own.get(i).spec(), inputs.get(i), gradients.get(i)));
+        expected.add(Gradients.of(own.get(i).spec(), inputs.get(i), gradients.get(i)));
       }
       LocalRanks.run(
           ranks,
@@ -334,7 +252,7 @@ class AttentionGradientTest {
     var inputs = Inputs.of(spec, 3);
     var gradient = outputGradient(spec, 3);
     var expected =
-        new Expected(
+        new Gradients(
             differences(spec, inputs, gradient, inputs.query()),
             differences(spec, inputs, gradient, inputs.key()),
             differences(spec, inputs, gradient, inputs.value()));
@@ -360,20 +278,10 @@ class AttentionGradientTest {
   }
 
   private static double loss(AttentionSpec spec, Inputs inputs, float[] gradient) {
+    var output = Expected.of(spec, inputs).output();
     double loss = 0;
-    for (int i = 0; i < spec.sequence(); i++) {
-      for (int head = 0; head < spec.heads(); head++) {
-        var weights = weights(spec, inputs, i, head);
-        int kvHead = head * spec.kvHeads() / spec.heads();
-        for (int j = 0; j < spec.sequence(); j++) {
-          for (int c = 0; c < spec.headSize(); c++) {
-            loss +=
-                weights[j]
-                    * inputs.value()[(j * spec.kvHeads() + kvHead) * spec.headSize() + c]
-                    * gradient[(i * spec.heads() + head) * spec.headSize() + c];
-          }
-        }
-      }
+    for (int i = 0; i < output.length; i++) {
+      loss += output[i] * gradient[i];
     }
     return loss;
   }
@@ -425,7 +333,7 @@ class AttentionGradientTest {
                 }
                 check(
                     backward,
-                    Expected.of(spec, inputs, gradient),
+                    Gradients.of(spec, inputs, gradient),
                     AttentionTest.MOST_ERROR,
                     backward.toString());
                 world.barrier();
@@ -448,7 +356,7 @@ class AttentionGradientTest {
     var spec = AttentionSpec.of(41, 4, 6).kvHeads(2).causal().layout(TokenLayout.ZIGZAG);
     var inputs = Inputs.of(spec, 3);
     var gradient = outputGradient(spec, 3);
-    var expected = Expected.of(spec, inputs, gradient);
+    var expected = Gradients.of(spec, inputs, gradient);
     LocalRanks.run(
         3,
         world -> {
@@ -589,7 +497,7 @@ class AttentionGradientTest {
             attention.run();
             backward.verify();
             for (int window : new int[] {23, 25}) {
-              var other = Expected.of(spec.window(window), inputs, gradient);
+              var other = Gradients.of(spec.window(window), inputs, gradient);
               refuses(backward, backward.queryGradient(), other.query(), "query gradient[");
               refuses(backward, backward.keyGradient(), other.key(), "key gradient[");
               refuses(backward, backward.valueGradient(), other.value(), "value gradient[");

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import braid.PlainAttention.Expected;
+import braid.PlainAttention.Inputs;
 import braid.evidence.ProfileSet;
 import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
@@ -20,7 +22,6 @@ import braid.schedule.Schedule;
 import braid.schedule.Tokens;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -46,135 +47,20 @@ class AttentionTest {
           ContextParallel.allGatherKv().splits(3).streams(3),
           ContextParallel.unfused());
 
-  /// Query, key and value of the whole sequence: a row per position.
-  @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
-  record Inputs(float[] query, float[] key, float[] value) {
-    static Inputs of(AttentionSpec spec, long seed) {
-      var random = new Random(seed);
-      int kv = spec.sequence() * spec.kvHeads() * spec.headSize();
-      var inputs =
-          new Inputs(
-              numbers(random, spec.sequence() * spec.heads() * spec.headSize(), spec.dtype()),
-              numbers(random, kv, spec.dtype()),
-              numbers(random, kv, spec.dtype()));
-      var sequenceOf = sequenceOf(spec);
-      for (int i = 0; i < spec.sequence(); i++) {
-        if (sequenceOf[i] < 0) {
-          for (var each : List.of(inputs.query, inputs.key, inputs.value)) {
-            int width = each.length / spec.sequence();
-            // Nothing of it may reach a result.
-            Arrays.fill(each, i * width, (i + 1) * width, Float.NaN);
-          }
-        }
-      }
-      return inputs;
-    }
-
-    static float[] numbers(Random random, int count, DType dtype) {
-      var numbers = new float[count];
-      for (int i = 0; i < count; i++) {
-        numbers[i] = dtype.round((float) random.nextGaussian());
-      }
-      return numbers;
-    }
-  }
-
-  /// Output and LSE of the whole sequence.
-  @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
-  record Expected(double[] output, double[] lse) {
-    /// Three loops: queries, keys, and the numbers of a head.
-    static Expected of(AttentionSpec spec, Inputs inputs) {
-      int size = spec.headSize();
-      var output = new double[inputs.query().length];
-      var lse = new double[spec.sequence() * spec.heads()];
-      var sequenceOf = sequenceOf(spec);
-      for (int i = 0; i < spec.sequence(); i++) {
-        for (int head = 0; head < spec.heads(); head++) {
-          int kvHead = head * spec.kvHeads() / spec.heads();
-          var weights = new double[spec.sequence()];
-          double sum = 0;
-          for (int j = 0; j < spec.sequence(); j++) {
-            boolean later = spec.isCausal() && j > i;
-            boolean tooEarly = spec.window() > 0 && i - j >= spec.window();
-            boolean other = sequenceOf[i] < 0 || sequenceOf[i] != sequenceOf[j];
-            if (!later && !tooEarly && !other) {
-              double score = 0;
-              for (int c = 0; c < size; c++) {
-                score +=
-                    (double) inputs.query()[(i * spec.heads() + head) * size + c]
-                        * inputs.key()[(j * spec.kvHeads() + kvHead) * size + c];
-              }
-              weights[j] = Math.exp(score * spec.scale());
-              sum += weights[j];
-            }
-          }
-          lse[i * spec.heads() + head] = Math.log(sum);
-          for (int j = 0; j < spec.sequence(); j++) {
-            for (int c = 0; c < size && weights[j] > 0; c++) {
-              output[(i * spec.heads() + head) * size + c] +=
-                  weights[j] / sum * inputs.value()[(j * spec.kvHeads() + kvHead) * size + c];
-            }
-          }
-        }
-      }
-      return new Expected(output, lse);
-    }
-  }
-
-  /// Sequence of each position; -1 for padding.
-  private static int[] sequenceOf(AttentionSpec spec) {
-    var sequenceOf = new int[spec.sequence()];
-    Arrays.fill(sequenceOf, -1);
-    var ends = spec.packing().cumulative();
-    for (int token = 0, sequence = 0; token < ends.getLast(); token++) {
-      while (ends.get(sequence + 1) <= token) {
-        sequence++;
-      }
-      sequenceOf[spec.packing().padded().get(sequence) + token - ends.get(sequence)] = sequence;
-    }
-    return sequenceOf;
-  }
-
-  /// Positions of a rank's rows, by the definition of the layouts.
-  static List<Integer> positions(AttentionSpec spec, int ranks, int rank) {
-    int parts = spec.layout() == TokenLayout.ZIGZAG ? 2 * ranks : ranks;
-    var positions = new ArrayList<Integer>();
-    var held =
-        spec.layout() == TokenLayout.ZIGZAG ? List.of(rank, 2 * ranks - 1 - rank) : List.of(rank);
-    for (int part : held) {
-      int next = 0;
-      for (int each = 0; each < parts; each++) {
-        int length = spec.sequence() / parts + (each < spec.sequence() % parts ? 1 : 0);
-        for (int i = 0; i < length; i++, next++) {
-          if (each == part) {
-            positions.add(next);
-          }
-        }
-      }
-    }
-    return positions;
-  }
-
-  static float[] rows(float[] all, List<Integer> positions, int columns) {
-    var rows = new float[positions.size() * columns];
-    for (int row = 0; row < positions.size(); row++) {
-      System.arraycopy(all, positions.get(row) * columns, rows, row * columns, columns);
-    }
-    return rows;
-  }
-
   static void give(Attention attention, Inputs inputs) {
     var spec = attention.spec();
-    var mine = positions(spec, attention.group().size(), attention.group().rank());
+    var mine = PlainAttention.positions(spec, attention.group().size(), attention.group().rank());
     int kv = spec.kvHeads() * spec.headSize();
-    attention.query().copyFrom(rows(inputs.query(), mine, spec.heads() * spec.headSize()));
-    attention.key().copyFrom(rows(inputs.key(), mine, kv));
-    attention.value().copyFrom(rows(inputs.value(), mine, kv));
+    attention
+        .query()
+        .copyFrom(PlainAttention.rows(inputs.query(), mine, spec.heads() * spec.headSize()));
+    attention.key().copyFrom(PlainAttention.rows(inputs.key(), mine, kv));
+    attention.value().copyFrom(PlainAttention.rows(inputs.value(), mine, kv));
   }
 
   static void check(Attention attention, Expected expected, double mostError, String description) {
     var spec = attention.spec();
-    var mine = positions(spec, attention.group().size(), attention.group().rank());
+    var mine = PlainAttention.positions(spec, attention.group().size(), attention.group().rank());
     compare(
         attention.output().toFloats(),
         expected.output(),
@@ -384,7 +270,7 @@ class AttentionTest {
         var pairs = new ArrayList<Long>();
         for (int rank = 0; rank < ranks; rank++) {
           pairs.add(
-              positions(spec.layout(layout), ranks, rank).stream()
+              PlainAttention.positions(spec.layout(layout), ranks, rank).stream()
                   .mapToLong(position -> position + 1)
                   .sum());
           assertThat(Tokens.of(spec.layout(layout), ranks, rank).rows()).isEqualTo(64);
@@ -626,7 +512,8 @@ class AttentionTest {
 
   private static float[] mine(Attention attention, double[] all) {
     var spec = attention.spec();
-    var positions = positions(spec, attention.group().size(), attention.group().rank());
+    var positions =
+        PlainAttention.positions(spec, attention.group().size(), attention.group().rank());
     int columns = all.length / spec.sequence();
     var mine = new float[positions.size() * columns];
     for (int i = 0; i < mine.length; i++) {

@@ -3,8 +3,8 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.AttentionTest.Expected;
-import braid.AttentionTest.Inputs;
+import braid.PlainAttention.Expected;
+import braid.PlainAttention.Inputs;
 import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;

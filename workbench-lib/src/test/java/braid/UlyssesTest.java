@@ -3,6 +3,8 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.PlainAttention.Expected;
+import braid.PlainAttention.Inputs;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
@@ -64,10 +66,10 @@ class UlyssesTest {
   }
 
   private static void runs(int ranks, ContextParallel method, List<AttentionSpec> specs) {
-    var inputs = specs.stream().map(spec -> AttentionTest.Inputs.of(spec, 7)).toList();
-    var expected = new ArrayList<AttentionTest.Expected>();
+    var inputs = specs.stream().map(spec -> Inputs.of(spec, 7)).toList();
+    var expected = new ArrayList<Expected>();
     for (int i = 0; i < specs.size(); i++) {
-      expected.add(AttentionTest.Expected.of(specs.get(i), inputs.get(i)));
+      expected.add(Expected.of(specs.get(i), inputs.get(i)));
     }
     LocalRanks.run(
         ranks,

@@ -20,7 +20,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentSkipListMap;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.LongAdder;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -30,8 +29,7 @@ import org.junit.jupiter.api.Timeout;
 /// repeats it.
 @Timeout(400)
 class VerifyRandomTest {
-  private static final long SEED =
-      Long.getLong("braid.seed", ThreadLocalRandom.current().nextLong(1L << 32));
+  private static final long SEED = Sweep.SEED;
   private static final int MOST_RANKS = 5;
   private static final int KINDS_A_CASE = 4;
   private static final double LEAST_FOUND = 0.99;

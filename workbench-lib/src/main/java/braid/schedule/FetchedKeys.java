@@ -253,9 +253,10 @@ final class FetchedKeys {
     private final List<Unit> units;
     private final Turns turns;
 
-    /// What the predecessor in the ring fetches, and into which slots.
+    /// Units that the predecessor in the ring fetches.
     private final List<Unit> ofPrevious;
 
+    /// Slots that it fetches them into.
     private final Turns turnsOfPrevious;
 
     /// Mark after the attention to each unit.

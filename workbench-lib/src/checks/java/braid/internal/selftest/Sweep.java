@@ -8,15 +8,12 @@ import java.util.concurrent.ThreadLocalRandom;
 /// The share of its cases that a test runs: a random one by default, so that `mvn verify` takes
 /// minutes, and all cases with `-Dbraid.sweep=all`, which `mvn verify -Pall` sets.
 ///
-/// A test that fails prints the case, which can be run alone; `-Dbraid.seed=…` draws the same
-/// cases.
+/// A test that fails prints the case, or the seed: `-Dbraid.seed=…` draws the same cases.
 public final class Sweep {
-  /// System property that is `all` or not set.
-  public static final String PROPERTY = "braid.sweep";
+  public static final boolean ALL = System.getProperty("braid.sweep", "").equals("all");
 
-  public static final boolean ALL = System.getProperty(PROPERTY, "").equals("all");
-
-  private static final long SEED =
+  /// Seed of what is drawn; random by default.
+  public static final long SEED =
       Long.getLong("braid.seed", ThreadLocalRandom.current().nextLong(1L << 32));
 
   private Sweep() {}
