@@ -12,6 +12,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// Plans attention over a divided sequence. Every rank fetches the keys and values that its queries
 /// see, from their owners or from its neighbor in a ring, and computes with them as they arrive.
@@ -19,7 +20,8 @@ import java.util.stream.IntStream;
 /// fetched, unless a neighbor needs them.
 ///
 /// The result is accumulated block by block, in fp32. Each computing lane has its own partial
-/// result; those of the other lanes are merged into that of the first at the end.
+/// result; those of the other lanes are merged into that of the first at the end. Queries that see
+/// keys of one block only have their result from it.
 final class AttentionPlanner {
   private final AttentionSpec spec;
   private final ContextParallel how;
@@ -87,6 +89,9 @@ final class AttentionPlanner {
     private final FetchedKeys.OfRank others;
     private final List<Unit> units;
 
+    /// Runs of queries that one block attends to, which is of their own keys.
+    private final Set<Tokens.Run> once = new HashSet<>();
+
     /// Runs of queries that each lane has begun a partial result of.
     private final List<Set<Tokens.Run>> begun = new ArrayList<>();
 
@@ -97,6 +102,16 @@ final class AttentionPlanner {
       this.others = fetched.of(program);
       this.units = others.units();
       lanes.forEach(_ -> begun.add(new HashSet<>()));
+      for (var queries : tokens.runs()) {
+        long blocks =
+            Stream.concat(
+                    tokens.runs().stream(), units.stream().flatMap(unit -> unit.blocks().stream()))
+                .filter(keys -> !seen(queries, keys.positions()).isEmpty())
+                .count();
+        if (blocks == 1) {
+          once.add(queries);
+        }
+      }
     }
 
     /// A ring: while a chunk is attended to, the next is fetched into the other of two buffers.
@@ -200,11 +215,7 @@ final class AttentionPlanner {
     private void attend(Lane lane, int chunk, Slice positions, Region key, Region value) {
       int number = lanes.indexOf(lane);
       for (var queries : tokens.runs()) {
-        var seen = Tokens.seen(spec, queries, positions);
-        if (seen.isEmpty() && queries.positions().equals(positions)) {
-          // All of them are padding: their result is begun, and stays empty.
-          seen = positions;
-        }
+        var seen = seen(queries, positions);
         if (!seen.isEmpty()) {
           long skipped = seen.start() - positions.start();
           var rows = new Slice(skipped, seen.length());
@@ -223,9 +234,16 @@ final class AttentionPlanner {
       }
     }
 
+    /// Returns the positions that the queries see; their own if all of them are padding, so that
+    /// their result is begun, and stays empty.
+    private Slice seen(Tokens.Run queries, Slice positions) {
+      var seen = Tokens.seen(spec, queries, positions);
+      return seen.isEmpty() && queries.positions().equals(positions) ? positions : seen;
+    }
+
     private Partial partial(int lane, Tokens.Run queries) {
       return new Partial(
-          outputs.get(lane).on(rank, queries.rows()),
+          (once.contains(queries) ? output : outputs.get(lane)).on(rank, queries.rows()),
           statistics.get(lane).on(rank, queries.rows()));
     }
 

@@ -2,9 +2,11 @@ package braid.natives.cudnn;
 
 import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuStream;
+import braid.natives.cudnn.AttentionProblem.Sequences;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.Random;
@@ -12,8 +14,9 @@ import java.util.Random;
 /// Compares cuDNN's attention with plain loops on the GPU that will run it, and times large cases.
 public final class AttentionChecks {
   /// Largest difference of an output or gradient, relative to the root mean square of the expected
-  /// ones and to the number itself. A number of bf16 has 8 significant bits, one of fp16 11.
-  /// Grouped heads are rounded before they are summed.
+  /// ones, to the number itself, and to the root of the squares of a gradient's terms, which cancel
+  /// out. A number of bf16 has 8 significant bits, one of fp16 11. Grouped heads are rounded before
+  /// they are summed.
   private static final double BF16_TOLERANCE = 2e-2;
 
   private static final double FP16_TOLERANCE = 3e-3;
@@ -36,6 +39,69 @@ public final class AttentionChecks {
           problem(AttentionProblem.Type.FP16, 2, 2, 40, 65, 129, true, 64, 0),
           problem(AttentionProblem.Type.BF16, 1, 1, 8, 1, 300, false, 0, 0),
           problem(AttentionProblem.Type.BF16, 1, 1, 256, 130, 130, true, 0, 0));
+
+  /// Packed sequences: rows and keys of each, and of the gap after it.
+  ///
+  /// @param of the problem of one sequence
+  private record Packed(AttentionProblem of, int[][] sizes) {
+    int rows() {
+      return sum(0, 2);
+    }
+
+    int keys() {
+      return sum(1, 3);
+    }
+
+    private int sum(int size, int gap) {
+      return Arrays.stream(sizes).mapToInt(each -> each[size] + each[gap]).sum();
+    }
+
+    AttentionProblem one(int sequence) {
+      int rows = sizes[sequence][0];
+      int keys = sizes[sequence][1];
+      return resized(rows, keys, new Sequences(1, rows, keys));
+    }
+
+    AttentionProblem all() {
+      return resized(
+          Arrays.stream(sizes).mapToInt(each -> each[0]).max().orElseThrow(),
+          Arrays.stream(sizes).mapToInt(each -> each[1]).max().orElseThrow(),
+          new Sequences(sizes.length, rows(), keys()));
+    }
+
+    private AttentionProblem resized(int rows, int keys, Sequences sequences) {
+      return new AttentionProblem(
+          of.type(),
+          of.heads(),
+          of.kvHeads(),
+          of.headSize(),
+          rows,
+          keys,
+          of.causal(),
+          0,
+          of.window(),
+          of.scale(),
+          sequences);
+    }
+  }
+
+  private static final int[][] EQUAL = {{128, 128, 0, 0}, {128, 128, 0, 0}, {128, 128, 0, 0}};
+  private static final int[][] UNEQUAL = {
+    {1, 1, 0, 0}, {300, 300, 0, 0}, {77, 77, 0, 0}, {2, 2, 0, 0}, {500, 500, 0, 0}
+  };
+  private static final int[][] GAPS = {{65, 65, 7, 7}, {130, 130, 62, 62}, {9, 9, 1, 1}};
+  private static final int[][] OTHER_KEYS = {{50, 130, 0, 3}, {200, 60, 10, 0}, {64, 64, 0, 0}};
+
+  private static final List<Packed> PACKED =
+      List.of(
+          new Packed(problem(AttentionProblem.Type.BF16, 4, 4, 128, 1, 1, true, 0, 0), EQUAL),
+          new Packed(problem(AttentionProblem.Type.BF16, 4, 2, 128, 1, 1, true, 0, 0), UNEQUAL),
+          new Packed(problem(AttentionProblem.Type.FP16, 3, 1, 64, 1, 1, true, 0, 0), GAPS),
+          new Packed(problem(AttentionProblem.Type.BF16, 4, 2, 64, 1, 1, false, 0, 0), OTHER_KEYS),
+          new Packed(problem(AttentionProblem.Type.BF16, 2, 2, 128, 1, 1, true, 0, 0), OTHER_KEYS),
+          new Packed(problem(AttentionProblem.Type.BF16, 4, 1, 128, 1, 1, true, 0, 100), UNEQUAL),
+          new Packed(problem(AttentionProblem.Type.FP16, 2, 2, 48, 1, 1, true, 0, 30), GAPS),
+          new Packed(problem(AttentionProblem.Type.BF16, 2, 1, 256, 1, 1, true, 0, 0), UNEQUAL));
 
   private static final List<AttentionProblem> REFUSED =
       List.of(
@@ -127,12 +193,22 @@ public final class AttentionChecks {
       right &= print("backward", problem, backward(problem, false));
       right &= print("deterministic backward", problem, backward(problem, true));
     }
-    for (var problem : REFUSED) {
-      var why = cudnn.cannot(problem);
-      right &= why.isPresent();
-      System.out.printf("%s  %s%n", why.isPresent() ? "right" : "WRONG", why.orElse("" + problem));
+    for (var packed : PACKED) {
+      right &= print("forward", packed.all(), packed(packed, false));
+      right &= print("backward", packed.all(), packed(packed, true));
     }
+    for (var problem : REFUSED) {
+      right &= refused(problem, cudnn.cannot(problem));
+    }
+    var odd = new Packed(problem(AttentionProblem.Type.FP16, 2, 2, 40, 1, 1, true, 0, 0), GAPS);
+    right &= refused(odd.all(), cudnn.cannotBackward(odd.all(), false));
+    right &= refused(PACKED.getFirst().all(), cudnn.cannotBackward(PACKED.getFirst().all(), true));
     return right;
+  }
+
+  private static boolean refused(AttentionProblem problem, Optional<String> why) {
+    System.out.printf("%s  %s%n", why.isPresent() ? "right" : "WRONG", why.orElse("" + problem));
+    return why.isPresent();
   }
 
   private boolean print(String what, AttentionProblem problem, Optional<String> wrong) {
@@ -206,28 +282,147 @@ public final class AttentionChecks {
           dValue);
       stream.synchronize();
       double tolerance = tolerance(problem);
-      return compare(
-              "gradient of the query",
-              read(problem, dQuery, expected.query.length),
-              expected.dQuery,
-              tolerance)
+      return expected
+          .dQuery
+          .compare(read(problem, dQuery, expected.query.length), tolerance)
+          .or(() -> expected.dKey.compare(read(problem, dKey, expected.key.length), tolerance))
           .or(
               () ->
-                  compare(
-                      "gradient of the key",
-                      read(problem, dKey, expected.key.length),
-                      expected.dKey,
-                      tolerance))
-          .or(
-              () ->
-                  compare(
-                      "gradient of the value",
-                      read(problem, dValue, expected.value.length),
-                      expected.dValue,
-                      tolerance));
+                  expected.dValue.compare(read(problem, dValue, expected.value.length), tolerance));
     } finally {
       free();
     }
+  }
+
+  /// Compares packed sequences with plain loops over each. Gaps hold NaN.
+  private Optional<String> packed(Packed packed, boolean backward) {
+    var problem = packed.all();
+    var refused = backward ? cudnn.cannotBackward(problem, false) : cudnn.cannot(problem);
+    if (refused.isPresent()) {
+      return refused;
+    }
+    int inRow = problem.heads() * problem.headSize();
+    int inKey = problem.kvHeads() * problem.headSize();
+    var query = nan(packed.rows() * inRow);
+    var key = nan(packed.keys() * inKey);
+    var value = key.clone();
+    var output = query.clone();
+    var dOutput = query.clone();
+    var stats = nan(packed.rows() * problem.heads());
+    var expected = new ArrayList<Expected>();
+    int count = packed.sizes.length;
+    var tables =
+        List.of(
+            new long[count],
+            new long[count],
+            new long[count + 1],
+            new long[count + 1],
+            new long[count + 1]);
+    int row = 0;
+    int from = 0;
+    for (int i = 0; i <= count; i++) {
+      tables.get(2)[i] = (long) row * inRow;
+      tables.get(3)[i] = (long) from * inKey;
+      tables.get(4)[i] = (long) row * problem.heads();
+      if (i < count) {
+        int[] size = packed.sizes[i];
+        var one = new Expected(packed.one(i), i);
+        tables.get(0)[i] = size[0];
+        tables.get(1)[i] = size[1];
+        put(one.query, query, row * inRow);
+        put(one.key, key, from * inKey);
+        put(one.value, value, from * inKey);
+        put(one.output, output, row * inRow);
+        put(one.dOutput, dOutput, row * inRow);
+        put(one.byRow(), stats, row * problem.heads());
+        expected.add(one);
+        row += size[0] + size[2];
+        from += size[1] + size[3];
+      }
+    }
+    try {
+      var plan = backward ? cudnn.backward(problem, false) : cudnn.forward(problem);
+      long gotOutput = allocate(2L * query.length);
+      long gotStats = allocate(4L * stats.length);
+      long dQuery = allocate(2L * query.length);
+      long dKey = allocate(2L * key.length);
+      long dValue = allocate(2L * key.length);
+      var operands = new ArrayList<Long>();
+      operands.add(narrow(problem, query));
+      operands.add(narrow(problem, key));
+      operands.add(narrow(problem, value));
+      if (backward) {
+        operands.add(narrow(problem, output));
+        operands.add(narrow(problem, dOutput));
+        operands.add(wide(stats));
+        operands.addAll(List.of(dQuery, dKey, dValue));
+      } else {
+        operands.addAll(List.of(gotOutput, gotStats));
+      }
+      operands.add(put(MemorySegment.ofArray(ints(tables.get(0)))));
+      operands.add(put(MemorySegment.ofArray(ints(tables.get(1)))));
+      tables.subList(2, 5).forEach(each -> operands.add(put(MemorySegment.ofArray(each))));
+      plan.run(
+          stream,
+          allocate(plan.workspaceBytes()),
+          operands.stream().mapToLong(Long::longValue).toArray());
+      stream.synchronize();
+      var results =
+          backward
+              ? List.of(
+                  read(problem, dQuery, query.length),
+                  read(problem, dKey, key.length),
+                  read(problem, dValue, key.length))
+              : List.of(read(problem, gotOutput, query.length), floats(gotStats, stats.length));
+      for (int i = 0; i < count; i++) {
+        var one = expected.get(i);
+        int rows = (int) tables.get(2)[i];
+        int keys = (int) tables.get(3)[i];
+        double tolerance = tolerance(problem);
+        var wrong =
+            backward
+                ? one.dQuery
+                    .compare(part(results.get(0), rows, one.query), tolerance)
+                    .or(() -> one.dKey.compare(part(results.get(1), keys, one.key), tolerance))
+                    .or(() -> one.dValue.compare(part(results.get(2), keys, one.key), tolerance))
+                : compare("output", part(results.get(0), rows, one.output), one.output, tolerance);
+        if (!backward) {
+          int stat = (int) tables.get(4)[i];
+          wrong =
+              wrong.or(
+                  () ->
+                      compare(
+                          "statistics",
+                          part(results.get(1), stat, one.byRow()),
+                          one.byRow(),
+                          STATISTICS_TOLERANCE));
+        }
+        if (wrong.isPresent()) {
+          return Optional.of("sequence %d: %s".formatted(i, wrong.get()));
+        }
+      }
+      return Optional.empty();
+    } finally {
+      free();
+    }
+  }
+
+  private static double[] nan(int count) {
+    var numbers = new double[count];
+    Arrays.fill(numbers, Double.NaN);
+    return numbers;
+  }
+
+  private static void put(double[] from, double[] to, int at) {
+    System.arraycopy(from, 0, to, at, from.length);
+  }
+
+  private static double[] part(double[] of, int from, double[] like) {
+    return Arrays.copyOfRange(of, from, from + like.length);
+  }
+
+  private static int[] ints(long[] numbers) {
+    return Arrays.stream(numbers).mapToInt(Math::toIntExact).toArray();
   }
 
   private static double tolerance(AttentionProblem problem) {
@@ -236,13 +431,18 @@ public final class AttentionChecks {
 
   private static Optional<String> compare(
       String what, double[] got, double[] expected, double tolerance) {
+    return compare(what, got, expected, new double[expected.length], tolerance);
+  }
+
+  private static Optional<String> compare(
+      String what, double[] got, double[] expected, double[] squaresOfTerms, double tolerance) {
     double squares = 0;
     for (double each : expected) {
       squares += each * each;
     }
     double bound = tolerance * Math.max(Math.sqrt(squares / expected.length), 1e-3);
     for (int i = 0; i < got.length; i++) {
-      double most = bound + tolerance * Math.abs(expected[i]);
+      double most = bound + tolerance * (Math.abs(expected[i]) + Math.sqrt(squaresOfTerms[i]));
       if (!(Math.abs(got[i] - expected[i]) <= most)) {
         return Optional.of(
             "number %d of the %s is %s but should be %s, bound %.1e"
@@ -405,6 +605,32 @@ public final class AttentionChecks {
         : Float.intBitsToFloat(number << 16);
   }
 
+  /// A gradient: sums of terms, and of their squares.
+  private static final class Gradient {
+    private final String name;
+    private final double[] sums;
+    private final double[] squares;
+
+    Gradient(String name, int count) {
+      this.name = name;
+      sums = new double[count];
+      squares = new double[count];
+    }
+
+    /// Adds `size` numbers, times a factor.
+    void add(int at, double[] from, int begin, int size, double factor) {
+      for (int i = 0; i < size; i++) {
+        double term = factor * from[begin + i];
+        sums[at + i] += term;
+        squares[at + i] += term * term;
+      }
+    }
+
+    Optional<String> compare(double[] got, double tolerance) {
+      return AttentionChecks.compare("gradient of the " + name, got, sums, squares, tolerance);
+    }
+  }
+
   /// The problem with random numbers, solved by plain loops.
   private static final class Expected {
     private final AttentionProblem problem;
@@ -414,9 +640,9 @@ public final class AttentionChecks {
     private final double[] dOutput;
     private final double[] output;
     private final double[] stats;
-    private final double[] dQuery;
-    private final double[] dKey;
-    private final double[] dValue;
+    private final Gradient dQuery;
+    private final Gradient dKey;
+    private final Gradient dValue;
 
     Expected(AttentionProblem problem, long seed) {
       this.problem = problem;
@@ -429,14 +655,23 @@ public final class AttentionChecks {
       dOutput = random(numbers, random);
       output = new double[numbers];
       stats = new double[problem.heads() * problem.rows()];
-      dQuery = new double[numbers];
-      dKey = new double[kvNumbers];
-      dValue = new double[kvNumbers];
+      dQuery = new Gradient("query", numbers);
+      dKey = new Gradient("key", kvNumbers);
+      dValue = new Gradient("value", kvNumbers);
       for (int head = 0; head < problem.heads(); head++) {
         for (int row = 0; row < problem.rows(); row++) {
           solve(head, row);
         }
       }
+    }
+
+    /// The statistics row by row.
+    double[] byRow() {
+      var byRow = new double[stats.length];
+      for (int i = 0; i < stats.length; i++) {
+        byRow[i % problem.rows() * problem.heads() + i / problem.rows()] = stats[i];
+      }
+      return byRow;
     }
 
     /// Random numbers that both types represent.
@@ -466,14 +701,14 @@ public final class AttentionChecks {
         int k = (j * problem.kvHeads() + kvHead) * size;
         weights[j] /= sum;
         add(output, q, value, k, weights[j]);
-        add(dValue, k, dOutput, q, weights[j]);
+        dValue.add(k, dOutput, q, size, weights[j]);
       }
       double own = dot(dOutput, q, output, q);
       for (int j = first; j <= last; j++) {
         int k = (j * problem.kvHeads() + kvHead) * size;
         double dScore = weights[j] * (dot(dOutput, q, value, k) - own) * problem.scale();
-        add(dQuery, q, key, k, dScore);
-        add(dKey, k, query, q, dScore);
+        dQuery.add(q, key, k, size, dScore);
+        dKey.add(k, query, q, size, dScore);
       }
     }
 

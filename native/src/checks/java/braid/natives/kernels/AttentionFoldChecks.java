@@ -7,8 +7,9 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Random;
 
-/// Checks of taking a library's attention into a partial result: rows that the library did not
-/// compute, results that begin or continue, and statistics alone.
+/// Checks of taking a library's attention and gradients into a partial result: rows that the
+/// library did not compute, results that begin or continue, statistics alone, and rows without
+/// keys.
 final class AttentionFoldChecks {
   private static final double ERROR = 2e-6;
 
@@ -27,29 +28,89 @@ final class AttentionFoldChecks {
 
   private AttentionFoldChecks() {}
 
-  static void run(CheckBench bench) {
-    for (var type : List.of(ElementType.BF16, ElementType.FP16)) {
-      for (boolean continued : new boolean[] {false, true}) {
-        bench.check(
-            "attention_fold",
-            "of %s, %s".formatted(type, continued ? "continued" : "begun"),
-            () ->
-                SHAPES.stream()
-                    .flatMap(shape -> fold(bench, type, shape, continued, false).stream())
-                    .findFirst());
-      }
-      bench.check(
-          "attention_fold",
-          "of %s, statistics alone".formatted(type),
-          () ->
-              SHAPES.stream()
-                  .flatMap(shape -> fold(bench, type, shape, false, true).stream())
-                  .findFirst());
+  /// Forms of what a library computed.
+  ///
+  /// @param alone true to take the statistics alone
+  /// @param packed true for statistics row by row, of some of the rows
+  private record Form(boolean continued, boolean alone, boolean packed) {
+    @Override
+    public String toString() {
+      return (alone ? "statistics alone" : continued ? "continued" : "begun")
+          + (packed ? ", packed" : "");
     }
   }
 
-  private static Optional<String> fold(
-      CheckBench bench, ElementType type, Shape shape, boolean continued, boolean alone) {
+  private static final List<Form> FORMS =
+      List.of(
+          new Form(false, false, false),
+          new Form(true, false, false),
+          new Form(false, true, false),
+          new Form(false, false, true),
+          new Form(true, false, true),
+          new Form(false, true, true));
+
+  static void run(CheckBench bench) {
+    for (var type : List.of(ElementType.BF16, ElementType.FP16)) {
+      for (var form : FORMS) {
+        bench.check(
+            "attention_fold",
+            "of %s, %s".formatted(type, form),
+            () ->
+                SHAPES.stream()
+                    .flatMap(shape -> fold(bench, type, shape, form).stream())
+                    .findFirst());
+        bench.check(
+            "attention_add",
+            "of %s, %s".formatted(type, form),
+            () ->
+                SHAPES.stream()
+                    .flatMap(shape -> add(bench, type, shape, form).stream())
+                    .findFirst());
+      }
+    }
+  }
+
+  /// Every third row is not computed.
+  private static byte[] computed(int rows) {
+    var computed = new byte[rows];
+    for (int row = 0; row < rows; row++) {
+      computed[row] = (byte) (row % 3 == 1 ? 0 : 1);
+    }
+    return computed;
+  }
+
+  private static Optional<String> add(CheckBench bench, ElementType type, Shape shape, Form form) {
+    var random = new Random(shape.hashCode());
+    int columns = shape.heads * shape.headSize;
+    var part = numbers(random, shape.rows * columns);
+    var sum = numbers(random, shape.rows * columns);
+    var rows = computed(shape.rows);
+    try (var parts = bench.buffer((long) part.length * Short.BYTES, 0);
+        var sums = bench.buffer((long) sum.length * Float.BYTES, 0);
+        var computed = bench.buffer(rows.length, 0)) {
+      parts.put(shorts(type, part));
+      sums.put(floats(sum));
+      computed.put(rows);
+      bench
+          .attention()
+          .add(
+              bench.stream(),
+              new AttentionKernels.Part(
+                  type, parts.address(), shape.rows, columns, form.packed ? computed.address() : 0),
+              sums.address(),
+              form.continued);
+      for (int at = 0; at < sum.length; at++) {
+        boolean has = !form.packed || rows[at / columns] != 0;
+        sum[at] = (form.continued ? sum[at] : 0) + (has ? part[at] : 0);
+      }
+      return sums.holds(floats(sum)).or(() -> parts.holds(shorts(type, part)));
+    }
+  }
+
+  private static Optional<String> fold(CheckBench bench, ElementType type, Shape shape, Form form) {
+    boolean continued = form.continued;
+    boolean alone = form.alone;
+    var rows = computed(shape.computed);
     var random = new Random(shape.hashCode());
     int size = shape.headSize;
     var part = numbers(random, shape.computed * shape.heads * size);
@@ -63,7 +124,9 @@ final class AttentionFoldChecks {
     try (var parts = bench.buffer((long) part.length * Short.BYTES, 0);
         var statistics = bench.buffer((long) stats.length * Float.BYTES, 0);
         var result = bench.buffer((long) output.length * Float.BYTES, 0);
-        var results = bench.buffer((long) lse.length * Float.BYTES, 0)) {
+        var results = bench.buffer((long) lse.length * Float.BYTES, 0);
+        var seeing = bench.buffer(rows.length, 0)) {
+      seeing.put(rows);
       parts.put(shorts(type, part));
       statistics.put(floats(stats));
       result.put(floats(output));
@@ -73,7 +136,12 @@ final class AttentionFoldChecks {
           .fold(
               bench.stream(),
               new AttentionKernels.Computed(
-                  type, parts.address(), statistics.address(), shape.computed),
+                  type,
+                  parts.address(),
+                  statistics.address(),
+                  shape.computed,
+                  form.packed,
+                  form.packed ? seeing.address() : 0),
               shape.first,
               shape.rows,
               shape.heads,
@@ -86,9 +154,10 @@ final class AttentionFoldChecks {
       for (int at = 0; at < lse.length; at++) {
         int row = at / shape.heads - shape.first;
         int head = at % shape.heads;
-        boolean has = row >= 0 && row < shape.computed;
+        boolean has = row >= 0 && row < shape.computed && (!form.packed || rows[row] != 0);
         double before = continued ? Math.exp(lse[at]) : 0;
-        double added = has ? Math.exp(stats[head * shape.computed + row]) : 0;
+        int stat = form.packed ? row * shape.heads + head : head * shape.computed + row;
+        double added = has ? Math.exp(stats[stat]) : 0;
         double total = before + added;
         double expected = Math.log(total);
         if (!(gotLse[at] == expected || Math.abs(gotLse[at] - expected) <= 10 * ERROR)) {

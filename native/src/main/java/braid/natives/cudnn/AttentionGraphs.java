@@ -1,21 +1,30 @@
 package braid.natives.cudnn;
 
+import static org.bytedeco.cuda.global.cudnn.CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC;
+import static org.bytedeco.cuda.global.cudnn.CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC;
+import static org.bytedeco.cuda.global.cudnn.CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_DATA_FLOAT;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_DATA_INT32;
+import static org.bytedeco.cuda.global.cudnn.CUDNN_DATA_INT64;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_POINTWISE_ADD;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_POINTWISE_CMP_GE;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_POINTWISE_CMP_GT;
+import static org.bytedeco.cuda.global.cudnn.CUDNN_POINTWISE_CMP_LT;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_POINTWISE_DIV;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_POINTWISE_EXP;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_POINTWISE_IDENTITY;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_POINTWISE_LOG;
+import static org.bytedeco.cuda.global.cudnn.CUDNN_POINTWISE_LOGICAL_AND;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_POINTWISE_MUL;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_POINTWISE_SUB;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_REDUCE_TENSOR_ADD;
 import static org.bytedeco.cuda.global.cudnn.CUDNN_REDUCE_TENSOR_MAX;
 
 import braid.natives.cudnn.OperationGraph.Tensor;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 
 /// The graphs that cuDNN recognizes as attention: their operations must be as here for its fused
 /// kernels, also those that change nothing.
@@ -37,139 +46,264 @@ import java.util.List;
 /// dKey    = dScoresᵀ · query
 /// dQuery  = dScores · key
 /// ```
+///
+/// Packed sequences have tables in memory: numbers of rows and keys, by which products end and
+/// scores are masked, and offsets of each sequence in the tensors of rows, keys and statistics.
 final class AttentionGraphs {
+  /// Number of tables of packed sequences.
+  static final int TABLES = 5;
+
   private static final float LEAST = -Float.MAX_VALUE;
 
   /// Score outside a window.
   private static final float FAR = -0x1p30f;
 
-  private AttentionGraphs() {}
+  private final OperationGraph graph;
+  private final AttentionProblem problem;
+  private final int type;
+  private final Optional<Tables> tables;
 
-  static Layout ofQuery(AttentionProblem problem) {
-    return Layout.ofTokens(problem.heads(), problem.rows(), problem.headSize());
+  /// Tables of packed sequences.
+  private record Tables(
+      Tensor rows, Tensor keys, Tensor inQuery, Tensor inKey, Tensor inStatistics) {
+    static Tables of(OperationGraph graph, int count) {
+      return new Tables(
+          graph.table("rows of each sequence", count, CUDNN_DATA_INT32),
+          graph.table("keys of each sequence", count, CUDNN_DATA_INT32),
+          graph.table("offsets in the query", count + 1L, CUDNN_DATA_INT64),
+          graph.table("offsets in the key", count + 1L, CUDNN_DATA_INT64),
+          graph.table("offsets in the statistics", count + 1L, CUDNN_DATA_INT64));
+    }
+
+    List<Tensor> all() {
+      return List.of(rows, keys, inQuery, inKey, inStatistics);
+    }
   }
 
-  static Layout ofKey(AttentionProblem problem) {
-    return Layout.ofTokens(problem.kvHeads(), problem.keys(), problem.headSize());
+  AttentionGraphs(OperationGraph graph, AttentionProblem problem) {
+    this.graph = graph;
+    this.problem = problem;
+    this.type = problem.type().code();
+    this.tables =
+        problem.sequences().arePacked()
+            ? Optional.of(Tables.of(graph, problem.sequences().count()))
+            : Optional.empty();
   }
 
-  /// A number of each row and head. cuDNN supports no other order than head by head.
-  static Layout ofStatistics(AttentionProblem problem) {
-    return Layout.packed(problem.heads(), problem.rows(), 1);
+  private Layout ofQuery() {
+    var sequences = problem.sequences();
+    return Layout.ofTokens(
+        sequences.count(), sequences.rows(), problem.heads(), problem.rows(), problem.headSize());
   }
 
-  private static Layout ofScores(AttentionProblem problem) {
-    return Layout.packed(problem.heads(), problem.rows(), problem.keys());
+  private Layout ofKey(int heads) {
+    var sequences = problem.sequences();
+    return Layout.ofTokens(
+        sequences.count(), sequences.keys(), heads, problem.keys(), problem.headSize());
   }
 
-  /// Tensors in memory, in the order of the plan's addresses.
-  static List<Tensor> forward(OperationGraph graph, AttentionProblem problem) {
-    int type = problem.type().code();
-    var statistics = ofStatistics(problem);
-    var query = graph.tensor("query", ofQuery(problem), type);
-    var key = graph.tensor("key", ofKey(problem).transposed(), type);
-    var value = graph.tensor("value", ofKey(problem), type);
-    var output = graph.tensor("output", ofQuery(problem), type);
-    var stats = graph.tensor("statistics", statistics, CUDNN_DATA_FLOAT);
+  /// A number of each row and head: row by row if packed. Of one sequence cuDNN supports no other
+  /// order than head by head.
+  private Layout ofStatistics() {
+    var sequences = problem.sequences();
+    return sequences.arePacked()
+        ? Layout.ofTokens(sequences.count(), sequences.rows(), problem.heads(), problem.rows(), 1)
+        : perRow();
+  }
 
-    var scores = mask(graph, problem, scores(graph, problem, query, key, scale(graph, problem)));
+  /// A number of each row and head between operations.
+  private Layout perRow() {
+    return packed(problem.rows(), 1);
+  }
+
+  private Layout ofScores() {
+    return packed(problem.rows(), problem.keys());
+  }
+
+  private Layout packed(int rows, int columns) {
+    return Layout.packed(problem.sequences().count(), problem.heads(), rows, columns);
+  }
+
+  private Tensor inRows(String name) {
+    return graph.tensor(name, ofQuery(), type, tables.map(Tables::inQuery).orElse(null));
+  }
+
+  private Tensor inKeys(String name, Layout layout) {
+    return graph.tensor(name, layout, type, tables.map(Tables::inKey).orElse(null));
+  }
+
+  private Tensor inStatistics(String name) {
+    return graph.tensor(
+        name, ofStatistics(), CUDNN_DATA_FLOAT, tables.map(Tables::inStatistics).orElse(null));
+  }
+
+  /// Returns the operands in memory, in the order of the plan's addresses, and then the tensors of
+  /// the workspace.
+  private List<Tensor> inMemory(List<Tensor> operands, List<Tensor> workspace) {
+    var all = new ArrayList<>(operands);
+    tables.ifPresent(each -> all.addAll(each.all()));
+    all.addAll(workspace);
+    return all;
+  }
+
+  List<Tensor> forward() {
+    var query = inRows("query");
+    var key = inKeys("key", ofKey(problem.kvHeads()).transposed());
+    var value = inKeys("value", ofKey(problem.kvHeads()));
+    var output = inRows("output");
+    var stats = inStatistics("statistics");
+
+    var scores = mask(maskSequences(scores(query, key, scale())));
     var most =
-        graph.reduce(CUDNN_REDUCE_TENSOR_MAX, scores, graph.between(statistics, CUDNN_DATA_FLOAT));
+        graph.reduce(CUDNN_REDUCE_TENSOR_MAX, scores, graph.between(perRow(), CUDNN_DATA_FLOAT));
     var weights = graph.each(CUDNN_POINTWISE_EXP, graph.each(CUDNN_POINTWISE_SUB, scores, most));
     var sum =
-        graph.reduce(CUDNN_REDUCE_TENSOR_ADD, weights, graph.between(statistics, CUDNN_DATA_FLOAT));
+        graph.reduce(CUDNN_REDUCE_TENSOR_ADD, weights, graph.between(perRow(), CUDNN_DATA_FLOAT));
     graph.eachInto(stats, CUDNN_POINTWISE_ADD, most, graph.each(CUDNN_POINTWISE_LOG, sum));
-    var narrow = graph.between(ofScores(problem), type);
+    var narrow = graph.between(ofScores(), type);
     graph.eachInto(narrow, CUDNN_POINTWISE_DIV, weights, sum);
-    graph.multiply(narrow, value, output);
-    return List.of(query, key, value, output, stats);
+    perRows(narrow, value, output);
+    return inMemory(List.of(query, key, value, output, stats), List.of());
   }
 
-  /// Tensors in memory, in the order of the plan's addresses.
-  ///
   /// @param deterministic true to keep the gradient of the scores in memory, of which there are
   ///   rows × keys per head; otherwise the gradient of the query is summed in any order
-  static List<Tensor> backward(
-      OperationGraph graph, AttentionProblem problem, boolean deterministic) {
-    int type = problem.type().code();
-    var statistics = ofStatistics(problem);
-    var query = graph.tensor("query", ofQuery(problem), type);
-    var key = graph.tensor("key", ofKey(problem).transposed(), type);
-    var value = graph.tensor("value", ofKey(problem).transposed(), type);
-    var output = graph.tensor("output", ofQuery(problem), type);
-    var dOutput = graph.tensor("gradient of the output", ofQuery(problem), type);
-    var stats = graph.tensor("statistics", statistics, CUDNN_DATA_FLOAT);
-    var dQuery = graph.tensor("gradient of the query", ofQuery(problem), type);
-    var dKey = graph.tensor("gradient of the key", ofKey(problem), type);
-    var dValue = graph.tensor("gradient of the value", ofKey(problem), type);
-    var sums = graph.tensor("sums", statistics, CUDNN_DATA_FLOAT);
-    var dQueryWide =
-        graph.tensor(
-            "gradient of the query in fp32",
-            Layout.packed(problem.heads(), problem.rows(), problem.headSize()),
-            CUDNN_DATA_FLOAT);
+  List<Tensor> backward(boolean deterministic) {
+    var query = inRows("query");
+    var key = inKeys("key", ofKey(problem.kvHeads()).transposed());
+    var value = inKeys("value", ofKey(problem.kvHeads()).transposed());
+    var output = inRows("output");
+    var dOutput = inRows("gradient of the output");
+    var stats = inStatistics("statistics");
+    var dQuery = inRows("gradient of the query");
+    var dKey = inKeys("gradient of the key", ofKey(problem.kvHeads()));
+    var dValue = inKeys("gradient of the value", ofKey(problem.kvHeads()));
+    var workspace = new ArrayList<Tensor>();
+    var sums = inStatistics("sums");
+    workspace.add(sums);
 
-    var products = graph.between(ofQuery(problem), CUDNN_DATA_FLOAT);
+    var products = graph.between(ofQuery(), CUDNN_DATA_FLOAT);
     graph.eachInto(products, CUDNN_POINTWISE_MUL, dOutput, output);
     var sum =
-        graph.reduce(
-            CUDNN_REDUCE_TENSOR_ADD, products, graph.between(statistics, CUDNN_DATA_FLOAT));
+        graph.reduce(CUDNN_REDUCE_TENSOR_ADD, products, graph.between(perRow(), CUDNN_DATA_FLOAT));
     graph.eachInto(sums, CUDNN_POINTWISE_MUL, sum, graph.constant(1f));
 
-    var scale = scale(graph, problem);
-    var scores = scores(graph, problem, query, key, scale);
-    var masked = mask(graph, problem, graph.each(CUDNN_POINTWISE_SUB, scores, stats));
-    var weights = graph.each(CUDNN_POINTWISE_EXP, masked);
-    toKeys(graph, problem, weights, dOutput, dValue);
+    var scale = scale();
+    var scores = maskSequences(scores(query, key, scale));
+    var weights =
+        graph.each(CUDNN_POINTWISE_EXP, mask(graph.each(CUDNN_POINTWISE_SUB, scores, stats)));
+    toKeys(weights, dOutput, dValue, workspace);
 
-    var dWeights =
-        graph.multiply(dOutput, value, graph.between(ofScores(problem), CUDNN_DATA_FLOAT));
+    var dWeights = perPair(dOutput, value, graph.between(ofScores(), CUDNN_DATA_FLOAT));
     var dScores =
         graph.each(
             CUDNN_POINTWISE_MUL,
             graph.each(
                 CUDNN_POINTWISE_MUL, graph.each(CUDNN_POINTWISE_SUB, dWeights, sums), weights),
             scale);
-    toKeys(graph, problem, dScores, query, dKey);
+    toKeys(dScores, query, dKey, workspace);
 
-    var keys = graph.reshape(key, ofKey(problem), type);
+    var keys =
+        graph.reshape(key, ofKey(problem.kvHeads()), type, tables.map(Tables::inKey).orElse(null));
     if (deterministic) {
-      graph.multiply(dScores, keys, dQuery);
-      return List.of(query, key, value, output, dOutput, stats, dQuery, dKey, dValue, sums);
+      perRows(dScores, keys, dQuery);
+    } else {
+      var wide =
+          graph.tensor(
+              "gradient of the query in fp32",
+              tables.isPresent() ? ofQuery() : packed(problem.rows(), problem.headSize()),
+              CUDNN_DATA_FLOAT,
+              tables.map(Tables::inQuery).orElse(null));
+      workspace.add(wide);
+      perRows(dScores, keys, wide);
+      graph.eachInto(dQuery, CUDNN_POINTWISE_IDENTITY, wide);
     }
-    graph.multiply(dScores, keys, dQueryWide);
-    graph.eachInto(dQuery, CUDNN_POINTWISE_IDENTITY, dQueryWide);
-    return List.of(
-        query, key, value, output, dOutput, stats, dQuery, dKey, dValue, sums, dQueryWide);
+    return inMemory(
+        List.of(query, key, value, output, dOutput, stats, dQuery, dKey, dValue), workspace);
   }
 
   /// Multiplies the transposed of some numbers per row and key by the rows, and sums the heads that
   /// share a head of key and value.
-  private static void toKeys(
-      OperationGraph graph, AttentionProblem problem, Tensor of, Tensor rows, Tensor result) {
-    int type = problem.type().code();
-    var transposed = graph.reshape(of, ofScores(problem).transposed(), type);
+  private void toKeys(Tensor of, Tensor rows, Tensor result, List<Tensor> workspace) {
+    var transposed = graph.reshape(of, ofScores().transposed(), type, null);
     if (problem.heads() == problem.kvHeads()) {
-      graph.multiply(transposed, rows, result);
+      perKeys(transposed, rows, result);
       return;
     }
+    // Packed sequences of any lengths need less memory in one row per key.
     var perHead =
-        graph.between(Layout.packed(problem.heads(), problem.keys(), problem.headSize()), type);
-    graph.reduce(CUDNN_REDUCE_TENSOR_ADD, graph.multiply(transposed, rows, perHead), result);
+        tables.isPresent()
+            ? inKeys("gradient of each head", ofKey(problem.heads()))
+            : graph.between(packed(problem.keys(), problem.headSize()), type);
+    if (tables.isPresent()) {
+      workspace.add(perHead);
+    }
+    graph.reduce(CUDNN_REDUCE_TENSOR_ADD, perKeys(transposed, rows, perHead), result);
   }
 
-  private static Tensor scale(OperationGraph graph, AttentionProblem problem) {
+  private Tensor scale() {
     return graph.constant(problem.scale());
   }
 
-  private static Tensor scores(
-      OperationGraph graph, AttentionProblem problem, Tensor query, Tensor key, Tensor scale) {
-    var products = graph.between(ofScores(problem), CUDNN_DATA_FLOAT);
-    return graph.each(CUDNN_POINTWISE_MUL, graph.multiply(query, key, products), scale);
+  private Tensor scores(Tensor query, Tensor key, Tensor scale) {
+    var products = graph.between(ofScores(), CUDNN_DATA_FLOAT);
+    return graph.each(CUDNN_POINTWISE_MUL, perPair(query, key, products), scale);
+  }
+
+  /// A product of rows × keys.
+  private Tensor perPair(Tensor a, Tensor b, Tensor result) {
+    return multiply(
+        a,
+        b,
+        result,
+        CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC,
+        CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC);
+  }
+
+  /// A product of rows, summed over keys.
+  private Tensor perRows(Tensor a, Tensor b, Tensor result) {
+    return multiply(
+        a,
+        b,
+        result,
+        CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC,
+        CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC);
+  }
+
+  /// A product of keys, summed over rows.
+  private Tensor perKeys(Tensor a, Tensor b, Tensor result) {
+    return multiply(
+        a,
+        b,
+        result,
+        CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC,
+        CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC);
+  }
+
+  /// @param rows attribute of the product's size that is the number of rows
+  /// @param keys attribute of the product's size that is the number of keys
+  private Tensor multiply(Tensor a, Tensor b, Tensor result, int rows, int keys) {
+    return graph.multiply(
+        a,
+        b,
+        result,
+        tables.map(each -> Map.of(rows, each.rows(), keys, each.keys())).orElse(Map.of()));
+  }
+
+  /// Keeps the scores of the rows and keys that a packed sequence has.
+  private Tensor maskSequences(Tensor scores) {
+    if (tables.isEmpty()) {
+      return scores;
+    }
+    var row = graph.index(scores, OperationGraph.ROWS, CUDNN_DATA_INT32);
+    var column = graph.index(scores, OperationGraph.COLUMNS, CUDNN_DATA_INT32);
+    var inRows = graph.compare(CUDNN_POINTWISE_CMP_LT, row, tables.get().rows());
+    var inKeys = graph.compare(CUDNN_POINTWISE_CMP_LT, column, tables.get().keys());
+    return graph.select(graph.compare(CUDNN_POINTWISE_LOGICAL_AND, inRows, inKeys), scores, LEAST);
   }
 
   /// Keeps the scores of key ≤ row + shift, and of key > row + shift - window.
-  private static Tensor mask(OperationGraph graph, AttentionProblem problem, Tensor scores) {
+  private Tensor mask(Tensor scores) {
     if (!problem.masks()) {
       return scores;
     }

@@ -19,7 +19,8 @@ public final class AttentionPlan {
   private final long[] numbers;
   private final long[] addresses;
 
-  /// @param tensors operands, and then fp32 tensors that are in the workspace
+  /// @param tensors operands, and then tensors of at most 4 bytes a number that are in the
+  ///   workspace
   AttentionPlan(Cudnn owner, OperationGraph graph, List<Tensor> tensors, int operands) {
     this.owner = owner;
     this.graph = graph;
@@ -44,9 +45,8 @@ public final class AttentionPlan {
     return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
   }
 
-  private static long bytes(Tensor wide) {
-    var layout = wide.layout();
-    return aligned(layout.heads() * layout.rows() * layout.columns() * Float.BYTES);
+  private static long bytes(Tensor own) {
+    return aligned(own.layout().numbers() * Float.BYTES);
   }
 
   /// Memory that a run needs, at a multiple of 256 bytes.

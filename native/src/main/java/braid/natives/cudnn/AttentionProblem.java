@@ -11,7 +11,10 @@ import org.bytedeco.cuda.global.cudnn;
 /// Query row r is at the position of key r + `shift`. If `causal`, it sees no later key; with a
 /// `window`, only the last `window` of these.
 ///
-/// @param shift at least 0
+/// Packed sequences are computed together: each has its own rows and keys, at most `rows` and
+/// `keys`, and sees no others. Every row must see a key.
+///
+/// @param shift at least 0; 0 for packed sequences
 /// @param window 0 for no limit
 /// @param scale factor of the scores
 public record AttentionProblem(
@@ -24,13 +27,25 @@ public record AttentionProblem(
     boolean causal,
     int shift,
     int window,
-    float scale) {
+    float scale,
+    Sequences sequences) {
   private static final int HEAD_SIZE_MULTIPLE = 8;
   private static final int MOST_HEAD_SIZE = 128;
   private static final int MOST_HEAD_SIZE_OF_HOPPER = 256;
   private static final int AMPERE = 80;
   private static final int HOPPER = 90;
   private static final int BLACKWELL = 100;
+  private static final int CONSUMER_BLACKWELL = 120;
+
+  /// Sequences that are computed together.
+  ///
+  /// @param rows number of rows in memory from the first sequence to the last, gaps included
+  /// @param keys number of keys in memory, likewise
+  public record Sequences(int count, int rows, int keys) {
+    boolean arePacked() {
+      return count > 1;
+    }
+  }
 
   /// Type of query, key, value and output. Scores, sums and statistics are in fp32.
   public enum Type {
@@ -46,6 +61,32 @@ public record AttentionProblem(
     int code() {
       return code;
     }
+  }
+
+  /// Attention of one sequence.
+  public AttentionProblem(
+      Type type,
+      int heads,
+      int kvHeads,
+      int headSize,
+      int rows,
+      int keys,
+      boolean causal,
+      int shift,
+      int window,
+      float scale) {
+    this(
+        type,
+        heads,
+        kvHeads,
+        headSize,
+        rows,
+        keys,
+        causal,
+        shift,
+        window,
+        scale,
+        new Sequences(1, rows, keys));
   }
 
   /// Returns why GPUs of this compute capability (90 is Hopper) cannot solve the problem by cuDNN;
@@ -76,6 +117,15 @@ public record AttentionProblem(
           "shift %d and window %d must be at least 0, and a window needs a causal mask"
               .formatted(shift, window));
     }
+    if (sequences.arePacked()) {
+      return shift > 0
+          ? because("shift must be 0 for packed sequences but was %d".formatted(shift))
+          : architecture < HOPPER || architecture >= CONSUMER_BLACKWELL
+              ? because(
+                  "packed sequences need compute capability 9.0 to 11.x, found %s"
+                      .formatted(Feature.capability(architecture)))
+              : Optional.empty();
+    }
     return hasEmptyRow()
         ? because("row %d sees none of the %d keys".formatted(rows - 1, keys))
         : Optional.empty();
@@ -98,8 +148,9 @@ public record AttentionProblem(
 
   @Override
   public String toString() {
-    return "attention of %d rows to %d keys in %s, %d heads of %d, %d of key and value%s%s"
+    return "attention of %s%d rows to %d keys in %s, %d heads of %d, %d of key and value%s%s"
         .formatted(
+            sequences.arePacked() ? sequences.count + " sequences of up to " : "",
             rows,
             keys,
             type,

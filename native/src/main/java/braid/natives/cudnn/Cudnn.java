@@ -17,6 +17,7 @@ import org.bytedeco.cuda.global.cudnn;
 /// second, since cuDNN compiles. Thread-safe.
 public final class Cudnn implements AutoCloseable {
   private static final int MESSAGE_BYTES = 4096;
+  private static final int PACKED_BACKWARD_MULTIPLE = 16;
 
   private final Gpu gpu;
   private final cudnnContext handle;
@@ -84,13 +85,18 @@ public final class Cudnn implements AutoCloseable {
   /// head and row, head by head. The addresses of its runs are those of query, key, value, output
   /// and statistics.
   ///
+  /// The statistics of packed sequences are row by row, and more addresses follow, of tables:
+  /// numbers of rows and of keys (32 bits each), and the offsets (64 bits each) of all sequences
+  /// and of their end in the query, the key, and the statistics, in numbers.
+  ///
   /// @throws IllegalArgumentException if cuDNN cannot compute it
   public AttentionPlan forward(AttentionProblem problem) {
     return plan(new Key(problem, Direction.FORWARD));
   }
 
   /// Returns the plan of the gradients. The addresses of its runs are those of query, key, value,
-  /// output, the output's gradient, statistics, and of the gradients of query, key and value.
+  /// output, the output's gradient, statistics, and of the gradients of query, key and value; then
+  /// those of the tables of packed sequences.
   ///
   /// @param deterministic true for equal results of equal runs; needs memory for a number per head,
   ///   row and key
@@ -119,7 +125,25 @@ public final class Cudnn implements AutoCloseable {
     return feature
         .refusal(version)
         .map(why -> feature.title() + " " + why)
-        .or(() -> key.problem.refusal(gpu.architecture()));
+        .or(() -> key.problem.refusal(gpu.architecture()))
+        .or(() -> packedBackward(key));
+  }
+
+  /// Returns why cuDNN is not asked for the gradients of packed sequences; empty if it is.
+  private static Optional<String> packedBackward(Key key) {
+    if (key.direction == Direction.FORWARD || !key.problem.sequences().arePacked()) {
+      return Optional.empty();
+    }
+    // cuDNN 9.19 accepts other sizes, but leaves out part of the query's gradient.
+    int headSize = key.problem.headSize();
+    if (headSize % PACKED_BACKWARD_MULTIPLE != 0) {
+      return Optional.of(
+          "headSize must be a multiple of %d for gradients of packed sequences but was %d"
+              .formatted(PACKED_BACKWARD_MULTIPLE, headSize));
+    }
+    return key.direction == Direction.DETERMINISTIC_BACKWARD
+        ? Optional.of("gradients of packed sequences are not deterministic")
+        : Optional.empty();
   }
 
   private Outcome build(Key key) {
@@ -132,12 +156,14 @@ public final class Cudnn implements AutoCloseable {
     try {
       var tensors =
           switch (key.direction) {
-            case FORWARD -> AttentionGraphs.forward(graph, key.problem);
-            case BACKWARD -> AttentionGraphs.backward(graph, key.problem, false);
-            case DETERMINISTIC_BACKWARD -> AttentionGraphs.backward(graph, key.problem, true);
+            case FORWARD -> new AttentionGraphs(graph, key.problem).forward();
+            case BACKWARD -> new AttentionGraphs(graph, key.problem).backward(false);
+            case DETERMINISTIC_BACKWARD -> new AttentionGraphs(graph, key.problem).backward(true);
           };
-      return new Outcome(
-          Optional.of(new AttentionPlan(this, graph, tensors, key.direction.operands)), "");
+      int operands =
+          key.direction.operands
+              + (key.problem.sequences().arePacked() ? AttentionGraphs.TABLES : 0);
+      return new Outcome(Optional.of(new AttentionPlan(this, graph, tensors, operands)), "");
     } catch (GpuError e) {
       graph.close();
       if (!isRefusal(e.code())) {

@@ -1,26 +1,47 @@
 package braid.natives.cudnn;
 
-/// Matrix of each head, with the distance of neighbors in memory, in numbers.
+/// Matrix of each sequence and head, with the distance of neighbors in memory, in numbers.
+///
+/// @param sequences number of sequences; each has up to `rows` rows, or columns if transposed
+/// @param numbers numbers of all sequences in memory
 record Layout(
-    long heads, long rows, long columns, long headStride, long rowStride, long columnStride) {
+    long sequences,
+    long heads,
+    long rows,
+    long columns,
+    long headStride,
+    long rowStride,
+    long columnStride,
+    long numbers) {
   /// Heads one after another, rows without gaps.
-  static Layout packed(long heads, long rows, long columns) {
-    return new Layout(heads, rows, columns, rows * columns, columns, 1);
+  static Layout packed(long sequences, long heads, long rows, long columns) {
+    return new Layout(
+        sequences,
+        heads,
+        rows,
+        columns,
+        rows * columns,
+        columns,
+        1,
+        sequences * heads * rows * columns);
   }
 
   /// A row per token, with the numbers of all heads.
-  static Layout ofTokens(long heads, long rows, long columns) {
-    return new Layout(heads, rows, columns, columns, heads * columns, 1);
+  ///
+  /// @param tokens number of rows of all sequences in memory
+  static Layout ofTokens(long sequences, long tokens, long heads, long rows, long columns) {
+    return new Layout(
+        sequences, heads, rows, columns, columns, heads * columns, 1, tokens * heads * columns);
   }
 
   /// The same numbers as the transposed matrix of each head.
   Layout transposed() {
-    return new Layout(heads, columns, rows, headStride, columnStride, rowStride);
+    return new Layout(
+        sequences, heads, columns, rows, headStride, columnStride, rowStride, numbers);
   }
 
-  /// A batch of one.
   long[] sizes() {
-    return new long[] {1, heads, rows, columns};
+    return new long[] {sequences, heads, rows, columns};
   }
 
   long[] strides() {

@@ -52,13 +52,24 @@ final class OperationGraph implements AutoCloseable {
   }
 
   /// A tensor in memory.
-  Tensor tensor(String name, Layout layout, int type) {
-    return tensor(name, layout, type, false, false);
+  ///
+  /// @param offsets numbers before each sequence; null if there is one sequence
+  Tensor tensor(String name, Layout layout, int type, @Nullable Tensor offsets) {
+    return tensor(name, layout, type, false, false, offsets);
+  }
+
+  /// A number of each sequence in memory.
+  Tensor table(String name, long count, int type) {
+    return tensor(name, new Layout(count, 1, 1, 1, 1, 1, 1, count), type, null);
   }
 
   /// A tensor between operations.
   Tensor between(Layout layout, int type) {
-    return tensor("a tensor between operations", layout, type, true, false);
+    return between(layout, type, null);
+  }
+
+  private Tensor between(Layout layout, int type, @Nullable Tensor offsets) {
+    return tensor("a tensor between operations", layout, type, true, false, offsets);
   }
 
   Tensor constant(float value) {
@@ -74,10 +85,16 @@ final class OperationGraph implements AutoCloseable {
   }
 
   private Tensor scalar(int type) {
-    return tensor("a constant", Layout.packed(1, 1, 1), type, false, true);
+    return tensor("a constant", Layout.packed(1, 1, 1, 1), type, false, true, null);
   }
 
-  private Tensor tensor(String name, Layout layout, int type, boolean virtual, boolean constant) {
+  private Tensor tensor(
+      String name,
+      Layout layout,
+      int type,
+      boolean virtual,
+      boolean constant,
+      @Nullable Tensor offsets) {
     long number = ++tensors;
     var descriptor =
         create(cudnn.CUDNN_BACKEND_TENSOR_DESCRIPTOR, name)
@@ -87,9 +104,11 @@ final class OperationGraph implements AutoCloseable {
             .longs(cudnn.CUDNN_ATTR_TENSOR_STRIDES, layout.strides())
             .longs(cudnn.CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, ALIGNMENT_BYTES)
             .flag(cudnn.CUDNN_ATTR_TENSOR_IS_VIRTUAL, virtual)
-            .flag(cudnn.CUDNN_ATTR_TENSOR_IS_BY_VALUE, constant)
-            .finish();
-    return new Tensor(descriptor, number, layout);
+            .flag(cudnn.CUDNN_ATTR_TENSOR_IS_BY_VALUE, constant);
+    if (offsets != null) {
+      descriptor.one(cudnn.CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, offsets.descriptor);
+    }
+    return new Tensor(descriptor.finish(), number, layout);
   }
 
   /// A function of each number, in fp32.
@@ -116,13 +135,7 @@ final class OperationGraph implements AutoCloseable {
   /// @param type of the index
   Tensor index(Tensor of, int axis, int type) {
     return each(
-        cudnn.CUDNN_POINTWISE_GEN_INDEX,
-        of,
-        null,
-        null,
-        between(of.layout, type),
-        cudnn.CUDNN_DATA_FLOAT,
-        axis);
+        cudnn.CUDNN_POINTWISE_GEN_INDEX, of, null, null, between(of.layout, type), type, axis);
   }
 
   Tensor addToRows(Tensor index, int shift) {
@@ -148,6 +161,7 @@ final class OperationGraph implements AutoCloseable {
         COLUMNS);
   }
 
+  /// A condition on each number of `one`, by a comparison or a logical operation.
   Tensor compare(int mode, Tensor one, Tensor other) {
     return each(
         mode,
@@ -208,7 +222,10 @@ final class OperationGraph implements AutoCloseable {
   }
 
   /// Multiplies the matrices of each head. Heads of `b` are shared by groups of heads of `a`.
-  Tensor multiply(Tensor a, Tensor b, Tensor result) {
+  ///
+  /// @param sizes rows, columns or terms of each sequence, by `CUDNN_ATTR_*_OVERRIDE_DESC`; others
+  ///   are those of the tensors
+  Tensor multiply(Tensor a, Tensor b, Tensor result, Map<Integer, Tensor> sizes) {
     var how =
         create(cudnn.CUDNN_BACKEND_MATMUL_DESCRIPTOR, "multiplication")
             .choice(
@@ -216,13 +233,14 @@ final class OperationGraph implements AutoCloseable {
                 cudnn.CUDNN_TYPE_DATA_TYPE,
                 cudnn.CUDNN_DATA_FLOAT)
             .finish();
-    operations.add(
+    var operation =
         create(cudnn.CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "multiplication")
             .one(cudnn.CUDNN_ATTR_OPERATION_MATMUL_DESC, how)
             .one(cudnn.CUDNN_ATTR_OPERATION_MATMUL_ADESC, a.descriptor)
             .one(cudnn.CUDNN_ATTR_OPERATION_MATMUL_BDESC, b.descriptor)
-            .one(cudnn.CUDNN_ATTR_OPERATION_MATMUL_CDESC, result.descriptor)
-            .finish());
+            .one(cudnn.CUDNN_ATTR_OPERATION_MATMUL_CDESC, result.descriptor);
+    sizes.forEach((attribute, size) -> operation.one(attribute, size.descriptor));
+    operations.add(operation.finish());
     return result;
   }
 
@@ -251,8 +269,8 @@ final class OperationGraph implements AutoCloseable {
   }
 
   /// Another view of the same numbers; for a virtual one also in another type.
-  Tensor reshape(Tensor of, Layout layout, int type) {
-    var result = between(layout, type);
+  Tensor reshape(Tensor of, Layout layout, int type, @Nullable Tensor offsets) {
+    var result = between(layout, type, offsets);
     operations.add(
         create(cudnn.CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, "reshape")
             .one(cudnn.CUDNN_ATTR_OPERATION_RESHAPE_XDESC, of.descriptor)

@@ -101,12 +101,15 @@ public final class AttentionKernels implements AutoCloseable {
     }
   }
 
-  /// Rows of a head that a library computed: output in a 16-bit type, and statistics head by head.
+  /// Rows of a head that a library computed: output in a 16-bit type, and statistics.
   ///
   /// @param output address, of rows without gaps
   /// @param stats address
   /// @param rows number of rows
-  public record Computed(ElementType type, long output, long stats, int rows) {}
+  /// @param byRow true if the statistics are row by row, false if head by head
+  /// @param seeing address of a byte per row, 0 for those without keys; 0 if all rows have keys
+  public record Computed(
+      ElementType type, long output, long stats, int rows, boolean byRow, long seeing) {}
 
   /// Takes computed attention into a result in fp32, of rows without gaps. If not `continued`, the
   /// result begins with it, and its other rows are without keys.
@@ -142,7 +145,9 @@ public final class AttentionKernels implements AutoCloseable {
               computed.rows,
               heads,
               headSize,
-              continued ? 1 : 0);
+              continued ? 1 : 0,
+              computed.byRow ? 1 : 0,
+              computed.seeing);
     }
   }
 
@@ -154,14 +159,29 @@ public final class AttentionKernels implements AutoCloseable {
     }
   }
 
-  /// Adds numbers of a 16-bit type to fp32 sums, or begins these with them.
+  /// Rows of a 16-bit type that a library computed, without gaps.
   ///
-  /// @param count a multiple of 4
-  public void add(
-      GpuStream on, ElementType type, long part, long sum, long count, boolean continued) {
+  /// @param part address
+  /// @param columns numbers of a row, a multiple of 4
+  /// @param computed address of a byte per row, 0 for those that are not; 0 if all are
+  public record Part(ElementType type, long part, int rows, int columns, long computed) {}
+
+  /// Adds computed rows to fp32 sums, or begins these with them and with 0 in the other rows.
+  public void add(GpuStream on, Part of, long sum, boolean continued) {
+    long count = (long) of.rows * of.columns;
     if (count > 0) {
-      kernel(of(ADD, type))
-          .launch(on, blocks(count / 4), MERGE_THREADS, 0, part, sum, count, continued ? 1 : 0);
+      kernel(of(ADD, of.type))
+          .launch(
+              on,
+              blocks(count / 4),
+              MERGE_THREADS,
+              0,
+              of.part,
+              sum,
+              count,
+              continued ? 1 : 0,
+              of.columns,
+              of.computed);
     }
   }
 

@@ -3,22 +3,23 @@
 #pragma once
 
 // Takes `count` rows, from row `first` of the result on, into the result's `rows` rows; without
-// `continued` the result begins with them, and other rows are without keys. If there is no `output`,
-// the library has written it, and only the statistics are taken. A warp has one row of a head at a
-// time.
+// `continued` the result begins with them, and other rows are without keys; so are computed rows for
+// which `seeing` is 0. If there is no `output`, the library has written it, and only the statistics are
+// taken, which are head by head, or row by row. A warp has one row of a head at a time.
 template <class T>
 static __device__ __forceinline__ void foldAttention(
     const typename T::Bits* part, const float* stats, float* output, float* lse, int rows,
-    int first, int count, int heads, int headSize, int continued) {
+    int first, int count, int heads, int headSize, int continued, int byRow,
+    const unsigned char* seeing) {
   int lane = threadIdx.x % 32;
   u64 all = (u64)rows * heads;
   for (u64 at = thread() / 32; at < all; at += threads() / 32) {
     int head = (int)(at % heads);
     int row = (int)(at / heads) - first;
-    bool has = row >= 0 && row < count;
+    bool has = row >= 0 && row < count && (seeing == nullptr || seeing[row]);
     if (continued && !has) continue;
     float before = continued ? lse[at] : NO_SCORE;
-    float added = has ? stats[(u64)head * count + row] : NO_SCORE;
+    float added = has ? stats[byRow ? (u64)row * heads + head : (u64)head * count + row] : NO_SCORE;
     float most = fmaxf(before, added);
     float base = most == NO_SCORE ? 0 : most;
     float ofBefore = expf(before - base);
@@ -56,9 +57,9 @@ static __device__ __forceinline__ void foldAttention(
 #define BRAID_FOLD_ATTENTION(Type, name)                                                         \
   extern "C" __global__ void __launch_bounds__(256) braid_attention_fold_##name(                 \
       const Type::Bits* part, const float* stats, float* output, float* lse, int rows, int first, \
-      int count, int heads, int headSize, int continued) {                                       \
+      int count, int heads, int headSize, int continued, int byRow, const unsigned char* seeing) { \
     foldAttention<Type>(                                                                         \
-        part, stats, output, lse, rows, first, count, heads, headSize, continued);               \
+        part, stats, output, lse, rows, first, count, heads, headSize, continued, byRow, seeing); \
   }
 
 BRAID_FOLD_ATTENTION(Bf16, bf16)
@@ -75,12 +76,16 @@ extern "C" __global__ void __launch_bounds__(256) braid_attention_stats(
   }
 }
 
-// Adds numbers of a library's type to a sum, or begins it with them. `count` is a multiple of 4.
+// Adds rows of a library's type to sums, or begins these with them. `count` numbers and the
+// `columns` of a row are multiples of 4. Rows for which `computed` is 0 add nothing.
 template <class T>
 static __device__ __forceinline__ void addNarrow(
-    const typename T::Bits* part, float* sum, u64 count, int continued) {
+    const typename T::Bits* part, float* sum, u64 count, int continued, int columns,
+    const unsigned char* computed) {
   for (u64 at = 4 * thread(); at < count; at += 4 * threads()) {
-    uint2 four = *(const uint2*)(part + at);
+    bool has = computed == nullptr || computed[at / columns];
+    if (continued && !has) continue;
+    uint2 four = has ? *(const uint2*)(part + at) : make_uint2(0, 0);
     float4* to = (float4*)(sum + at);
     float4 before = continued ? *to : make_float4(0, 0, 0, 0);
     *to = make_float4(
@@ -90,11 +95,13 @@ static __device__ __forceinline__ void addNarrow(
 }
 
 extern "C" __global__ void __launch_bounds__(256) braid_attention_add_bf16(
-    const Bf16::Bits* part, float* sum, u64 count, int continued) {
-  addNarrow<Bf16>(part, sum, count, continued);
+    const Bf16::Bits* part, float* sum, u64 count, int continued, int columns,
+    const unsigned char* computed) {
+  addNarrow<Bf16>(part, sum, count, continued, columns, computed);
 }
 
 extern "C" __global__ void __launch_bounds__(256) braid_attention_add_fp16(
-    const Fp16::Bits* part, float* sum, u64 count, int continued) {
-  addNarrow<Fp16>(part, sum, count, continued);
+    const Fp16::Bits* part, float* sum, u64 count, int continued, int columns,
+    const unsigned char* computed) {
+  addNarrow<Fp16>(part, sum, count, continued, columns, computed);
 }

@@ -47,6 +47,36 @@ class AttentionProblemTest {
         .contains("0 rows and 64 keys must be at least 1 each");
   }
 
+  private static AttentionProblem packed(int shift) {
+    return new AttentionProblem(
+        AttentionProblem.Type.BF16,
+        4,
+        2,
+        64,
+        30,
+        20,
+        true,
+        shift,
+        0,
+        1,
+        new AttentionProblem.Sequences(3, 70, 50));
+  }
+
+  @Test
+  void packedSequencesNeedHopperAndNoShift() {
+    assertThat(packed(0).refusal(HOPPER)).isEmpty();
+    assertThat(packed(0).refusal(100)).isEmpty();
+    assertThat(packed(0).refusal(89))
+        .contains("packed sequences need compute capability 9.0 to 11.x, found 8.9");
+    assertThat(packed(0).refusal(120))
+        .contains("packed sequences need compute capability 9.0 to 11.x, found 12.0");
+    assertThat(packed(1).refusal(HOPPER))
+        .contains("shift must be 0 for packed sequences but was 1");
+    assertThat(packed(0))
+        .hasToString(
+            "attention of 3 sequences of up to 30 rows to 20 keys in BF16, 4 heads of 64, 2 of key and value, causal from key 0");
+  }
+
   /// Compares with the rows that a plain loop finds to see a key.
   @Test
   void aRowWithoutKeysIsRefused() {

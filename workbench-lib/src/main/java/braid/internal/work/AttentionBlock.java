@@ -35,6 +35,12 @@ public record AttentionBlock(
     }
   }
 
+  /// Returns the same block, added to what the result already includes.
+  public AttentionBlock asContinued() {
+    return new AttentionBlock(
+        spec, query, queryPosition, key, value, keyPosition, result, /* continued= */ true);
+  }
+
   /// Returns the first of this block's keys that a query row sees.
   public int firstSeen(int row) {
     return (int) Math.max(0, spec.firstSeen(queryPosition + row) - keyPosition);

@@ -5,11 +5,8 @@ import braid.internal.rank.Closing;
 import braid.internal.work.AttentionBlock;
 import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionMerge;
-import braid.internal.work.Matrix;
 import braid.model.BraidException;
-import braid.model.DType;
 import braid.natives.cuda.Gpu;
-import braid.natives.cudnn.AttentionPlan;
 import braid.natives.cudnn.AttentionProblem;
 import braid.natives.cudnn.Cudnn;
 import braid.natives.kernels.AttentionGradientArguments;
@@ -20,49 +17,27 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// Attention on a GPU and its gradients: by cuDNN where it is present and computes the block, else
-/// by our own kernels.
-///
-/// cuDNN writes the output in its 16-bit type. Our kernel then takes it, with its statistics, into
-/// the result, which is accumulated in fp32:
-///
-/// ```
-/// cuDNN   query, key, value -> scratch: output in 16 bits, statistics
-/// fold    scratch           -> result: output, LSE; merged if the block is continued
-/// ```
-///
-/// Gradients by cuDNN take the same way; our own kernels add theirs to the fp32 sums themselves.
+/// by our own kernels, which add to the fp32 result themselves.
 public final class Attender implements AutoCloseable {
+  private static final String BY_CUDNN = " by cuDNN";
+
   private final Gpu gpu;
   private final AttentionKernels kernels;
   private final AttentionEngine engine;
   private final @Nullable Cudnn cudnn;
+  private final @Nullable CudnnAttention byCudnn;
   private final String missing;
 
   /// A prepared block.
   ///
   /// @param by addition to the names of the block's work; empty for our own kernel
   public record Prepared(Optional<String> by, Launch launch) {}
-
-  /// Rows of a block that see any key: `count`, from `first` on.
-  record Seeing(int first, int count) {
-    static Seeing of(AttentionBlock block) {
-      int rows = block.query().rows();
-      int keys = block.key().rows();
-      if (!block.spec().isCausal() || keys == 0) {
-        return new Seeing(0, keys == 0 ? 0 : rows);
-      }
-      long shift = block.queryPosition() - block.keyPosition();
-      int first = Math.clamp(-shift, 0, rows);
-      int window = block.spec().window();
-      int end = window == 0 ? rows : Math.clamp(keys + window - 1 - shift, 0, rows);
-      return new Seeing(first, Math.max(0, end - first));
-    }
-  }
 
   Attender(Gpu gpu, AttentionKernels kernels, AttentionEngine engine) {
     this.gpu = gpu;
@@ -78,6 +53,7 @@ public final class Attender implements AutoCloseable {
       }
     }
     this.cudnn = found;
+    this.byCudnn = found == null ? null : new CudnnAttention(gpu, found, kernels);
     this.missing = why;
   }
 
@@ -86,21 +62,60 @@ public final class Attender implements AutoCloseable {
   }
 
   /// Prepares a block on one stream: chooses the engine and allocates scratch memory. The returned
-  /// launch only enqueues. Packed sequences are computed one after another by cuDNN, and together
-  /// by our own kernel.
+  /// launch only enqueues. Packed sequences are computed together where the engine can.
   ///
   /// @throws BraidException if cuDNN is required and cannot compute the block
   public Prepared prepare(AttentionBlock block, Scratch scratch) {
-    var all = block.bySequence().stream().map(sequence -> prepareOne(sequence, scratch)).toList();
-    if (all.size() == 1) {
-      return all.getFirst();
+    Function<AttentionProblem, Optional<String>> cannot = problem -> cudnn().cannot(problem);
+    var all = sequences(Sequences.of(block), cannot);
+    if (CudnnAttention.isDirect(block)
+        && all.stream().skip(1).anyMatch(each -> each.block().key().rows() > 0)) {
+      // Nothing is added to a result in 16 bits.
+      all = sequences(Sequences.eachOf(block), cannot);
     }
-    var by = all.stream().flatMap(each -> each.by().stream()).findFirst();
-    if (by.isPresent()) {
-      return new Prepared(by, on -> all.forEach(each -> each.launch().on(on)));
+    if (all.stream().allMatch(each -> each.problem().isEmpty())) {
+      var whole = all.size() == 1 ? all.getFirst().block() : block;
+      var tables = all.size() == 1 ? Arguments.Tables.NONE : tables(block, scratch);
+      var arguments = Arguments.of(whole, tables);
+      return new Prepared(Optional.empty(), on -> kernels.attend(on, arguments));
     }
-    var arguments = Arguments.of(block, tables(block, scratch));
-    return new Prepared(Optional.empty(), on -> kernels.attend(on, arguments));
+    var launches = new ArrayList<Launch>();
+    // Packed sequences come first, and begin all rows of the block.
+    boolean begun = false;
+    for (var each : all) {
+      boolean continued = block.continued() || begun;
+      if (each.problem().isPresent()) {
+        launches.add(engineOfCudnn().forward(each, continued, scratch));
+        begun |= each.arePacked();
+      } else if (!continued || each.block().key().rows() > 0) {
+        var own = continued ? each.block().asContinued() : each.block();
+        var arguments = Arguments.of(own, Arguments.Tables.NONE);
+        launches.add(on -> kernels.attend(on, arguments));
+      }
+    }
+    return new Prepared(Optional.of(BY_CUDNN), on -> launches.forEach(each -> each.on(on)));
+  }
+
+  /// Returns the sequences of a block, each with its engine: packed ones that cuDNN computes
+  /// together first.
+  ///
+  /// @param cannot returns why cuDNN cannot solve a problem
+  /// @throws BraidException if cuDNN is required and cannot compute a sequence
+  private List<Sequences> sequences(
+      List<Sequences> of, Function<AttentionProblem, Optional<String>> cannot) {
+    var all = new ArrayList<Sequences>();
+    var alone = new ArrayList<Sequences>();
+    for (var each : of) {
+      if (!each.arePacked()) {
+        alone.add(each);
+      } else if (cudnn != null && cannot.apply(each.problem().orElseThrow()).isEmpty()) {
+        all.add(each);
+      } else {
+        alone.addAll(each.alone());
+      }
+    }
+    alone.forEach(each -> all.add(Sequences.one(each.block(), byCudnn(each, cannot))));
+    return all;
   }
 
   /// Returns tables in GPU memory of the pairs of a packed block.
@@ -167,31 +182,18 @@ public final class Attender implements AutoCloseable {
     }
   }
 
-  private Prepared prepareOne(AttentionBlock block, Scratch scratch) {
-    var seeing = Seeing.of(block);
-    var problem = byCudnn(block, seeing, each -> cudnn().cannot(each));
-    if (problem.isPresent()) {
-      return byCudnn(block, seeing, problem.get(), scratch);
-    }
-    var arguments = Arguments.of(block, Arguments.Tables.NONE);
-    return new Prepared(Optional.empty(), on -> kernels.attend(on, arguments));
-  }
-
-  /// Returns the problem of a block that cuDNN computes; empty if our own kernels do.
-  ///
-  /// @param cannot returns why cuDNN cannot solve a problem
-  /// @throws BraidException if cuDNN is required and cannot compute the block
+  /// Returns the problem of a sequence if cuDNN computes it; empty if our own kernels do.
   private Optional<AttentionProblem> byCudnn(
-      AttentionBlock block, Seeing seeing, Function<AttentionProblem, Optional<String>> cannot) {
+      Sequences one, Function<AttentionProblem, Optional<String>> cannot) {
     // Rows without keys have no work for cuDNN.
-    if (seeing.count == 0 || engine == AttentionEngine.OWN) {
+    if (engine == AttentionEngine.OWN || one.rows().count() == 0) {
       return Optional.empty();
     }
-    var problem = problem(block, seeing);
+    var problem = one.problem();
     var refusal =
         problem.isEmpty()
             ? Optional.of(
-                "cuDNN's attention is in bf16 or fp16 and dtype is " + block.spec().dtype())
+                "cuDNN's attention is in bf16 or fp16 and dtype is " + one.block().spec().dtype())
             : cudnn == null ? Optional.of(missing) : cannot.apply(problem.get());
     if (refusal.isPresent() && engine == AttentionEngine.CUDNN) {
       throw new BraidException(
@@ -209,46 +211,41 @@ public final class Attender implements AutoCloseable {
   /// @throws BraidException if cuDNN is required and cannot compute them
   public Prepared prepare(AttentionGradientBlock gradient, Scratch scratch) {
     var block = gradient.block();
-    var sequences = block.bySequence().stream().filter(each -> Seeing.of(each).count > 0).toList();
-    var problems =
-        sequences.stream()
-            .map(
-                each ->
-                    byCudnn(
-                        each,
-                        Seeing.of(each),
-                        problem -> cudnn().cannotBackward(problem, gradient.deterministic())))
+    var all =
+        sequences(
+                Sequences.of(block),
+                problem -> cudnn().cannotBackward(problem, gradient.deterministic()))
+            .stream()
+            .filter(each -> each.rows().count() > 0)
             .toList();
-    if (problems.stream().allMatch(Optional::isEmpty)) {
+    if (all.stream().allMatch(each -> each.problem().isEmpty())) {
       return new Prepared(
           Optional.empty(),
           ownBackward(gradient, gradient.continuesQuery(), gradient.continuesKeys(), scratch));
     }
-    // One block of the same rows and keys, all of which take part.
-    boolean whole =
-        sequences.size() == 1
-            && sequences.getFirst().query().rows() == block.query().rows()
-            && sequences.getFirst().key().rows() == block.key().rows();
-    boolean allRows = whole && Seeing.of(sequences.getFirst()).count == block.query().rows();
-    boolean addsQuery = gradient.continuesQuery() || !allRows;
-    boolean addsKeys = gradient.continuesKeys() || !whole;
     var launches = new ArrayList<Launch>();
-    if (!gradient.continuesQuery() && !allRows) {
-      launches.add(clearing(gradient.queryGradient()));
+    var first = all.getFirst();
+    boolean addsQuery = gradient.continuesQuery();
+    boolean addsKeys = gradient.continuesKeys();
+    if (!addsQuery && !first.arePacked() && !first.haveAllRowsOf(block)) {
+      launches.add(on -> CudnnAttention.clear(on, gradient.queryGradient()));
+      addsQuery = true;
     }
-    if (!gradient.continuesKeys() && !whole) {
-      launches.add(clearing(gradient.keyGradient()));
-      launches.add(clearing(gradient.valueGradient()));
+    if (!addsKeys && !first.arePacked() && !first.haveAllKeysOf(block)) {
+      launches.add(on -> CudnnAttention.clear(on, gradient.keyGradient()));
+      launches.add(on -> CudnnAttention.clear(on, gradient.valueGradient()));
+      addsKeys = true;
     }
-    for (int i = 0; i < sequences.size(); i++) {
-      var each = gradient.of(sequences.get(i));
+    for (var each : all) {
+      var of = each.arePacked() ? gradient : gradient.of(each.block());
       launches.add(
-          problems
-              .get(i)
-              .map(problem -> backward(each, problem, addsQuery, addsKeys, scratch))
-              .orElseGet(() -> ownBackward(each, addsQuery, addsKeys, scratch)));
+          each.problem().isPresent()
+              ? engineOfCudnn().backward(each, of, addsQuery, addsKeys, scratch)
+              : ownBackward(of, addsQuery, addsKeys, scratch));
+      addsQuery = true;
+      addsKeys = true;
     }
-    return new Prepared(Optional.of(" by cuDNN"), on -> launches.forEach(launch -> launch.on(on)));
+    return new Prepared(Optional.of(BY_CUDNN), on -> launches.forEach(launch -> launch.on(on)));
   }
 
   private Launch ownBackward(
@@ -262,122 +259,9 @@ public final class Attender implements AutoCloseable {
     return on -> kernels.differentiate(on, arguments);
   }
 
-  private static Launch clearing(Matrix matrix) {
-    long address = row(matrix, 0);
-    long bytes = (long) matrix.rows() * matrix.stride() * matrix.dtype().bytes();
-    return on -> {
-      if (bytes > 0) {
-        on.fill(address, (byte) 0, bytes);
-      }
-    };
-  }
-
-  private Launch backward(
-      AttentionGradientBlock gradient,
-      AttentionProblem problem,
-      boolean addsQuery,
-      boolean addsKeys,
-      Scratch scratch) {
-    var block = gradient.block();
-    var seeing = Seeing.of(block);
-    var plan = cudnn().backward(problem, gradient.deterministic());
-    int heads = block.spec().heads();
-    long rowNumbers = (long) seeing.count * heads * block.spec().headSize();
-    long keyNumbers = (long) block.key().rows() * block.key().columns();
-    long statsBytes = Scratch.aligned((long) seeing.count * heads * Float.BYTES);
-    long rowBytes = Scratch.aligned(rowNumbers * Short.BYTES);
-    long keyBytes = Scratch.aligned(keyNumbers * Short.BYTES);
-    long stats = scratch.take(statsBytes + rowBytes + 2 * keyBytes + plan.workspaceBytes());
-    long ofQuery = stats + statsBytes;
-    long ofKey = ofQuery + rowBytes;
-    long ofValue = ofKey + keyBytes;
-    long workspace = ofValue + keyBytes;
-    long query = row(block.query(), seeing.first);
-    long key = row(block.key(), 0);
-    long value = row(block.value(), 0);
-    long output = row(block.result().output(), seeing.first);
-    long lse = row(block.result().lse(), seeing.first);
-    long outputGradient = row(gradient.outputGradient(), seeing.first);
-    long queryGradient = row(gradient.queryGradient(), seeing.first);
-    long keyGradient = row(gradient.keyGradient(), 0);
-    long valueGradient = row(gradient.valueGradient(), 0);
-    var type = Arguments.type(block.spec().dtype());
-    return on -> {
-      kernels.statistics(on, lse, stats, seeing.count, heads);
-      plan.run(
-          on, workspace, query, key, value, output, outputGradient, stats, ofQuery, ofKey, ofValue);
-      kernels.add(on, type, ofQuery, queryGradient, rowNumbers, addsQuery);
-      kernels.add(on, type, ofKey, keyGradient, keyNumbers, addsKeys);
-      kernels.add(on, type, ofValue, valueGradient, keyNumbers, addsKeys);
-    };
-  }
-
   public Launch prepare(AttentionMerge merge) {
     var arguments = Arguments.of(merge);
     return on -> kernels.merge(on, arguments);
-  }
-
-  /// Returns the problem of the rows that see any key; empty if cuDNN does not have its type. A
-  /// mask that hides nothing is left out, so that blocks of one size share a plan.
-  static Optional<AttentionProblem> problem(AttentionBlock block, Seeing seeing) {
-    var spec = block.spec();
-    int keys = block.key().rows();
-    long shift = block.queryPosition() - block.keyPosition() + seeing.first;
-    boolean masked = spec.isCausal() && (shift < keys - 1 || spec.window() > 0);
-    if (spec.dtype() != DType.BF16 && spec.dtype() != DType.FP16) {
-      return Optional.empty();
-    }
-    return Optional.of(
-        new AttentionProblem(
-            spec.dtype() == DType.BF16 ? AttentionProblem.Type.BF16 : AttentionProblem.Type.FP16,
-            spec.heads(),
-            spec.kvHeads(),
-            spec.headSize(),
-            seeing.count,
-            keys,
-            masked,
-            Math.toIntExact(masked ? shift : 0),
-            masked ? spec.window() : 0,
-            spec.scale()));
-  }
-
-  private Prepared byCudnn(
-      AttentionBlock block, Seeing seeing, AttentionProblem problem, Scratch scratch) {
-    AttentionPlan plan = cudnn().forward(problem);
-    var result = block.result();
-    int heads = problem.heads();
-    int headSize = problem.headSize();
-    // A result in cuDNN's type needs no scratch memory for the output.
-    boolean direct = result.output().dtype() == block.spec().dtype();
-    if (direct && (block.continued() || seeing.count < block.query().rows())) {
-      throw new IllegalArgumentException(
-          "a partial result must be in fp32 but is in " + result.output().dtype());
-    }
-    long outputBytes =
-        direct ? 0 : Scratch.aligned((long) seeing.count * heads * headSize * Short.BYTES);
-    long statsBytes = Scratch.aligned((long) seeing.count * heads * Float.BYTES);
-    long base = scratch.take(outputBytes + statsBytes + plan.workspaceBytes());
-    long output = direct ? row(result.output(), 0) : base;
-    long stats = base + outputBytes;
-    long workspace = stats + statsBytes;
-    long query = row(block.query(), seeing.first);
-    long key = row(block.key(), 0);
-    long value = row(block.value(), 0);
-    // A continued result keeps the rows that see no key; one that begins needs them all.
-    int kept = block.continued() ? seeing.first : 0;
-    int rows = block.continued() ? seeing.count : block.query().rows();
-    long to = direct ? 0 : row(result.output(), kept);
-    long lse = row(result.lse(), kept);
-    var computed =
-        new AttentionKernels.Computed(
-            Arguments.type(block.spec().dtype()), output, stats, seeing.count);
-    return new Prepared(
-        Optional.of(" by cuDNN"),
-        on -> {
-          plan.run(on, workspace, query, key, value, output, stats);
-          kernels.fold(
-              on, computed, seeing.first - kept, rows, heads, headSize, to, lse, block.continued());
-        });
   }
 
   private Cudnn cudnn() {
@@ -387,8 +271,11 @@ public final class Attender implements AutoCloseable {
     return cudnn;
   }
 
-  private static long row(Matrix matrix, int row) {
-    return matrix.segment().address() + (long) row * matrix.stride() * matrix.dtype().bytes();
+  private CudnnAttention engineOfCudnn() {
+    if (byCudnn == null) {
+      throw new IllegalStateException(missing);
+    }
+    return byCudnn;
   }
 
   @Override

@@ -2,7 +2,7 @@ package braid.internal.cuda.device;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.internal.cuda.device.Attender.Seeing;
+import braid.internal.cuda.device.Sequences.Seeing;
 import braid.internal.work.AttentionBlock;
 import braid.internal.work.Matrix;
 import braid.model.AttentionSpec;
@@ -52,7 +52,7 @@ class AttenderTest {
       int keys = 1 + random.nextInt(10);
       var block = block(spec, 1 + random.nextInt(10), random.nextInt(30), keys, random.nextInt(30));
       var seeing = Seeing.of(block);
-      var problem = Attender.problem(block, seeing);
+      var problem = Sequences.problem(block, seeing);
       for (int row = 0; row < block.query().rows(); row++) {
         int inner = row - seeing.first();
         boolean asked = inner >= 0 && inner < seeing.count();
@@ -78,10 +78,10 @@ class AttenderTest {
   void masksThatHideNothingAreLeftOut() {
     var late = block(spec(true, 0), 8, 40, 8, 0);
     var all = block(spec(false, 0), 8, 0, 8, 0);
-    assertThat(Attender.problem(late, Seeing.of(late)))
-        .isEqualTo(Attender.problem(all, Seeing.of(all)));
+    assertThat(Sequences.problem(late, Seeing.of(late)))
+        .isEqualTo(Sequences.problem(all, Seeing.of(all)));
     var diagonal = block(spec(true, 0), 8, 40, 8, 40);
-    assertThat(Attender.problem(diagonal, Seeing.of(diagonal)))
+    assertThat(Sequences.problem(diagonal, Seeing.of(diagonal)))
         .map(AttentionProblem::causal)
         .contains(true);
   }
@@ -89,7 +89,106 @@ class AttenderTest {
   @Test
   void cudnnIsNotAskedForFp32() {
     var block = block(spec(true, 0).dtype(DType.FP32), 8, 0, 8, 0);
-    assertThat(Attender.problem(block, Seeing.of(block))).isEqualTo(Optional.empty());
+    assertThat(Sequences.problem(block, Seeing.of(block))).isEqualTo(Optional.empty());
+  }
+
+  /// Compares the calls of cuDNN, with their tables, with the definition of packed sequences, pair
+  /// by pair.
+  @Test
+  void packedSequencesAreComputedOnce() {
+    var random = new Random(7);
+    int together = 0;
+    for (int i = 0; i < 2000; i++) {
+      var spec = packed(random);
+      int rows = 1 + random.nextInt(64);
+      int keys = 1 + random.nextInt(64);
+      int query = random.nextInt(65 - rows);
+      int first = random.nextInt(3) == 0 ? Math.min(query, 64 - keys) : random.nextInt(65 - keys);
+      var block = block(spec, rows, query, keys, first);
+      var computed = new int[rows][keys];
+      try (var arena = Arena.ofConfined()) {
+        for (var each : Sequences.of(block)) {
+          together += each.arePacked() ? 1 : 0;
+          if (each.problem().isPresent()) {
+            count(each, block, arena, computed);
+          }
+        }
+      }
+      for (int row = 0; row < rows; row++) {
+        for (int key = 0; key < keys; key++) {
+          assertThat(computed[row][key])
+              .as("%s %d %d", block, row, key)
+              .isEqualTo(sees(spec, query + row, first + key) ? 1 : 0);
+        }
+      }
+    }
+    assertThat(together).isGreaterThan(300);
+  }
+
+  /// Counts the pairs that a call computes, by its problem and its tables.
+  private static void count(Sequences of, AttentionBlock in, Arena arena, int[][] computed) {
+    var problem = of.problem().orElseThrow();
+    if (!of.arePacked()) {
+      int row = (int) (of.block().queryPosition() - in.queryPosition()) + of.rows().first();
+      int key = (int) (of.block().keyPosition() - in.keyPosition());
+      count(problem, row, of.rows().count(), key, of.block().key().rows(), computed);
+      return;
+    }
+    var tables = of.tables(arena);
+    int columns = HEADS * HEAD_SIZE;
+    int rowsOf = 0;
+    int keysOf = 0;
+    for (int i = 0; i < of.all().size(); i++) {
+      int rows = tables.get(0).getAtIndex(ValueLayout.JAVA_INT, i);
+      int keys = tables.get(1).getAtIndex(ValueLayout.JAVA_INT, i);
+      int row = (int) tables.get(2).getAtIndex(ValueLayout.JAVA_LONG, i) / columns;
+      int key = (int) tables.get(3).getAtIndex(ValueLayout.JAVA_LONG, i) / columns;
+      assertThat(tables.get(4).getAtIndex(ValueLayout.JAVA_LONG, i)).isEqualTo((long) row * HEADS);
+      assertThat(rows).isBetween(1, problem.rows());
+      assertThat(keys).isBetween(1, problem.keys());
+      for (int at = row; at < row + rows; at++) {
+        assertThat(tables.get(5).get(ValueLayout.JAVA_BYTE, at)).isEqualTo((byte) 1);
+      }
+      for (int at = key; at < key + keys; at++) {
+        assertThat(tables.get(6).get(ValueLayout.JAVA_BYTE, at)).isEqualTo((byte) 1);
+      }
+      count(problem, row, rows, key, keys, computed);
+      rowsOf += rows;
+      keysOf += keys;
+    }
+    assertThat(ones(tables.get(5))).isEqualTo(rowsOf);
+    assertThat(ones(tables.get(6))).isEqualTo(keysOf);
+    assertThat(of.haveAllRowsOf(in)).isEqualTo(rowsOf == in.query().rows());
+    assertThat(of.haveAllKeysOf(in)).isEqualTo(keysOf == in.key().rows());
+  }
+
+  private static void count(
+      AttentionProblem problem, int row, int rows, int key, int keys, int[][] computed) {
+    for (int r = 0; r < rows; r++) {
+      int seen = 0;
+      for (int k = 0; k < keys; k++) {
+        int sees = sees(problem, r, k) ? 1 : 0;
+        computed[row + r][key + k] += sees;
+        seen += sees;
+      }
+      assertThat(seen).isPositive();
+    }
+  }
+
+  private static int ones(MemorySegment table) {
+    int ones = 0;
+    for (long i = 0; i < table.byteSize(); i++) {
+      ones += table.get(ValueLayout.JAVA_BYTE, i);
+    }
+    return ones;
+  }
+
+  /// Tokens are at positions 0 to 9, 20 to 49 and 55 to 59.
+  private static AttentionSpec packed(Random random) {
+    int[] cumulative = {0, 10, 40, 45};
+    int[] padded = {0, 20, 55, 64};
+    var spec = spec(random.nextBoolean(), 0).packed(cumulative, padded);
+    return spec.isCausal() && random.nextBoolean() ? spec.window(1 + random.nextInt(40)) : spec;
   }
 
   /// Compares the tables of our kernels with the definition of packed sequences, pair by pair.
@@ -97,13 +196,7 @@ class AttenderTest {
   void tablesHoldThePairsOfPackedSequences() {
     var random = new Random(5);
     for (int i = 0; i < 1000; i++) {
-      // Tokens are at positions 0 to 9, 20 to 49 and 55 to 59.
-      int[] cumulative = {0, 10, 40, 45};
-      int[] padded = {0, 20, 55, 64};
-      var spec = spec(random.nextBoolean(), 0).packed(cumulative, padded);
-      if (spec.isCausal() && random.nextBoolean()) {
-        spec = spec.window(1 + random.nextInt(40));
-      }
+      var spec = packed(random);
       int rows = 1 + random.nextInt(40);
       int keys = 1 + random.nextInt(40);
       int query = random.nextInt(65 - rows);

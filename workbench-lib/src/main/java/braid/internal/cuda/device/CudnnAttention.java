@@ -1,0 +1,166 @@
+package braid.internal.cuda.device;
+
+import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionGradientBlock;
+import braid.internal.work.Matrix;
+import braid.natives.cuda.Gpu;
+import braid.natives.cuda.GpuStream;
+import braid.natives.cudnn.Cudnn;
+import braid.natives.kernels.AttentionKernels;
+import java.util.stream.LongStream;
+
+/// Attention of sequences by cuDNN, and its gradients.
+///
+/// cuDNN writes the output in its 16-bit type. Our kernel then takes it, with its statistics, into
+/// the result, which is accumulated in fp32:
+///
+/// ```
+/// cuDNN   query, key, value -> scratch: output in 16 bits, statistics
+/// fold    scratch           -> result: output, LSE; merged if the block is continued
+/// ```
+///
+/// Gradients take the same way.
+final class CudnnAttention {
+  private final Gpu gpu;
+  private final Cudnn cudnn;
+  private final AttentionKernels kernels;
+
+  CudnnAttention(Gpu gpu, Cudnn cudnn, AttentionKernels kernels) {
+    this.gpu = gpu;
+    this.cudnn = cudnn;
+    this.kernels = kernels;
+  }
+
+  /// Prepares the attention of some sequences of a block. If not `continued`, packed sequences
+  /// begin all rows of the block.
+  Launch forward(Sequences sequences, boolean continued, Scratch scratch) {
+    var block = sequences.block();
+    var problem = sequences.problem().orElseThrow();
+    var plan = cudnn.forward(problem);
+    var seeing = sequences.rows();
+    var tables = sequences.tables(gpu, scratch);
+    var result = block.result();
+    int heads = problem.heads();
+    int headSize = problem.headSize();
+    // A result in cuDNN's type needs no scratch memory for the output.
+    boolean direct = isDirect(block);
+    if (direct && (continued || seeing.count() < block.query().rows())) {
+      throw new IllegalArgumentException(
+          "a partial result must be in fp32 but is in " + result.output().dtype());
+    }
+    long outputBytes =
+        direct ? 0 : Scratch.aligned((long) seeing.count() * heads * headSize * Short.BYTES);
+    long statsBytes = Scratch.aligned((long) seeing.count() * heads * Float.BYTES);
+    long base = scratch.take(outputBytes + statsBytes + plan.workspaceBytes());
+    long output = direct ? row(result.output(), 0) : base;
+    long stats = base + outputBytes;
+    long workspace = stats + statsBytes;
+    var operands =
+        operands(
+            tables,
+            row(block.query(), seeing.first()),
+            row(block.key(), 0),
+            row(block.value(), 0),
+            output,
+            stats);
+    // A continued result keeps the rows that see no key; one that begins needs them all.
+    int kept = continued ? seeing.first() : 0;
+    int rows = continued ? seeing.count() : block.query().rows();
+    long to = direct ? 0 : row(result.output(), kept);
+    long lse = row(result.lse(), kept);
+    var computed =
+        new AttentionKernels.Computed(
+            Arguments.type(block.spec().dtype()),
+            output,
+            stats,
+            seeing.count(),
+            sequences.arePacked(),
+            tables.rows());
+    boolean clears = direct && tables.rows() != 0;
+    return on -> {
+      if (clears) {
+        clear(on, result.output());
+      }
+      plan.run(on, workspace, operands);
+      kernels.fold(on, computed, seeing.first() - kept, rows, heads, headSize, to, lse, continued);
+    };
+  }
+
+  /// Returns whether the result of a block is in its own type of 16 bits.
+  static boolean isDirect(AttentionBlock block) {
+    return block.result().output().dtype() == block.spec().dtype();
+  }
+
+  /// Prepares the gradients of some sequences of a block. Sums that begin with packed sequences
+  /// begin in all rows.
+  Launch backward(
+      Sequences sequences,
+      AttentionGradientBlock gradient,
+      boolean addsQuery,
+      boolean addsKeys,
+      Scratch scratch) {
+    var block = gradient.block();
+    var seeing = sequences.rows();
+    var plan = cudnn.backward(sequences.problem().orElseThrow(), gradient.deterministic());
+    var tables = sequences.tables(gpu, scratch);
+    boolean packed = sequences.arePacked();
+    int heads = block.spec().heads();
+    int columns = block.query().columns();
+    int keyColumns = block.key().columns();
+    long rowBytes = Scratch.aligned((long) seeing.count() * columns * Short.BYTES);
+    long keyBytes = Scratch.aligned((long) block.key().rows() * keyColumns * Short.BYTES);
+    long lse = row(block.result().lse(), seeing.first());
+    // Those of packed sequences are read row by row, as they are.
+    long statsBytes = packed ? 0 : Scratch.aligned((long) seeing.count() * heads * Float.BYTES);
+    long base = scratch.take(statsBytes + rowBytes + 2 * keyBytes + plan.workspaceBytes());
+    long stats = packed ? lse : base;
+    long ofQuery = base + statsBytes;
+    long ofKey = ofQuery + rowBytes;
+    long ofValue = ofKey + keyBytes;
+    long workspace = ofValue + keyBytes;
+    var operands =
+        operands(
+            tables,
+            row(block.query(), seeing.first()),
+            row(block.key(), 0),
+            row(block.value(), 0),
+            row(block.result().output(), seeing.first()),
+            row(gradient.outputGradient(), seeing.first()),
+            stats,
+            ofQuery,
+            ofKey,
+            ofValue);
+    var type = Arguments.type(block.spec().dtype());
+    var query = new AttentionKernels.Part(type, ofQuery, seeing.count(), columns, tables.rows());
+    var key = new AttentionKernels.Part(type, ofKey, block.key().rows(), keyColumns, tables.keys());
+    var value =
+        new AttentionKernels.Part(type, ofValue, block.key().rows(), keyColumns, tables.keys());
+    long queryGradient = row(gradient.queryGradient(), seeing.first());
+    long keyGradient = row(gradient.keyGradient(), 0);
+    long valueGradient = row(gradient.valueGradient(), 0);
+    return on -> {
+      if (!packed) {
+        kernels.statistics(on, lse, stats, seeing.count(), heads);
+      }
+      plan.run(on, workspace, operands);
+      kernels.add(on, query, queryGradient, addsQuery);
+      kernels.add(on, key, keyGradient, addsKeys);
+      kernels.add(on, value, valueGradient, addsKeys);
+    };
+  }
+
+  private static long[] operands(Sequences.Tables tables, long... others) {
+    return LongStream.concat(LongStream.of(others), LongStream.of(tables.operands())).toArray();
+  }
+
+  static void clear(GpuStream on, Matrix matrix) {
+    long bytes = (long) matrix.rows() * matrix.stride() * matrix.dtype().bytes();
+    if (bytes > 0) {
+      on.fill(row(matrix, 0), (byte) 0, bytes);
+    }
+  }
+
+  private static long row(Matrix matrix, int row) {
+    return matrix.segment().address() + (long) row * matrix.stride() * matrix.dtype().bytes();
+  }
+}

@@ -1,0 +1,240 @@
+package braid.internal.cuda.device;
+
+import braid.internal.work.AttentionBlock;
+import braid.model.DType;
+import braid.natives.cuda.Gpu;
+import braid.natives.cudnn.AttentionProblem;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Optional;
+
+/// Sequences of a block that one call of cuDNN computes: one, or packed ones together.
+///
+/// @param block block that has them; of one sequence the sequence itself
+/// @param problem as cuDNN is asked; empty if our own kernels compute the sequence
+record Sequences(
+    AttentionBlock block, List<AttentionBlock> all, Optional<AttentionProblem> problem) {
+
+  /// Rows of a block that see any key: `count`, from `first` on.
+  record Seeing(int first, int count) {
+    static Seeing of(AttentionBlock block) {
+      int rows = block.query().rows();
+      int keys = block.key().rows();
+      if (!block.spec().isCausal() || keys == 0) {
+        return new Seeing(0, keys == 0 ? 0 : rows);
+      }
+      long shift = block.queryPosition() - block.keyPosition();
+      int first = Math.clamp(-shift, 0, rows);
+      int window = block.spec().window();
+      int end = window == 0 ? rows : Math.clamp(keys + window - 1 - shift, 0, rows);
+      return new Seeing(first, Math.max(0, end - first));
+    }
+  }
+
+  /// Which keys the rows of a sequence see.
+  private enum Mask {
+    /// Those of the same and of earlier rows.
+    CAUSAL,
+    ALL,
+    /// Others, which packed sequences cannot share.
+    OTHER
+  }
+
+  /// Addresses in GPU memory of tables of packed sequences.
+  ///
+  /// @param operands those that cuDNN reads
+  /// @param rows of a byte per row of the block, 0 for those of no sequence; 0 if there are none
+  /// @param keys likewise per key
+  @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
+  record Tables(long[] operands, long rows, long keys) {
+    static final Tables NONE = new Tables(new long[0], 0, 0);
+  }
+
+  static Sequences one(AttentionBlock sequence, Optional<AttentionProblem> problem) {
+    return new Sequences(sequence, List.of(sequence), problem);
+  }
+
+  /// Returns the sequences of a block, with those together that cuDNN can compute in one call. The
+  /// problem of one alone is empty if it sees no key or is of another type than cuDNN's.
+  static List<Sequences> of(AttentionBlock block) {
+    var byMask = new EnumMap<Mask, List<AttentionBlock>>(Mask.class);
+    for (var sequence : block.bySequence()) {
+      byMask.computeIfAbsent(mask(sequence), _ -> new ArrayList<>()).add(sequence);
+    }
+    var sequences = new ArrayList<Sequences>();
+    byMask.forEach(
+        (mask, all) -> {
+          if (mask == Mask.OTHER || all.size() == 1 || type(block.spec().dtype()).isEmpty()) {
+            sequences.addAll(alone(all));
+          } else {
+            sequences.add(new Sequences(block, all, Optional.of(together(block, mask, all))));
+          }
+        });
+    return sequences;
+  }
+
+  private static List<Sequences> alone(List<AttentionBlock> all) {
+    return all.stream().map(each -> one(each, problem(each, Seeing.of(each)))).toList();
+  }
+
+  /// Returns each of these sequences alone.
+  List<Sequences> alone() {
+    return alone(all);
+  }
+
+  /// Returns each sequence of a block alone.
+  static List<Sequences> eachOf(AttentionBlock block) {
+    return alone(block.bySequence());
+  }
+
+  private static Mask mask(AttentionBlock sequence) {
+    if (Seeing.of(sequence).count != sequence.query().rows()) {
+      return Mask.OTHER;
+    }
+    if (!sequence.spec().isCausal()) {
+      return Mask.ALL;
+    }
+    if (sequence.queryPosition() == sequence.keyPosition()) {
+      return Mask.CAUSAL;
+    }
+    long last = sequence.queryPosition() + sequence.query().rows() - 1;
+    boolean all =
+        sequence.queryPosition() >= sequence.keyPosition() + sequence.key().rows() - 1
+            && sequence.spec().firstSeen(last) <= sequence.keyPosition();
+    return all ? Mask.ALL : Mask.OTHER;
+  }
+
+  private static AttentionProblem together(
+      AttentionBlock block, Mask mask, List<AttentionBlock> all) {
+    var spec = block.spec();
+    return new AttentionProblem(
+        type(spec.dtype()).orElseThrow(),
+        spec.heads(),
+        spec.kvHeads(),
+        spec.headSize(),
+        all.stream().mapToInt(each -> each.query().rows()).max().orElseThrow(),
+        all.stream().mapToInt(each -> each.key().rows()).max().orElseThrow(),
+        mask == Mask.CAUSAL,
+        0,
+        mask == Mask.CAUSAL ? spec.window() : 0,
+        spec.scale(),
+        new AttentionProblem.Sequences(all.size(), block.query().rows(), block.key().rows()));
+  }
+
+  /// Returns the problem of the rows of a sequence that see any key; empty if there are none or
+  /// cuDNN does not have its type. A mask that hides nothing is left out, so that blocks of one
+  /// size share a plan.
+  static Optional<AttentionProblem> problem(AttentionBlock block, Seeing seeing) {
+    var spec = block.spec();
+    int keys = block.key().rows();
+    long shift = block.queryPosition() - block.keyPosition() + seeing.first;
+    boolean masked = spec.isCausal() && (shift < keys - 1 || spec.window() > 0);
+    if (seeing.count == 0) {
+      return Optional.empty();
+    }
+    return type(spec.dtype())
+        .map(
+            type ->
+                new AttentionProblem(
+                    type,
+                    spec.heads(),
+                    spec.kvHeads(),
+                    spec.headSize(),
+                    seeing.count,
+                    keys,
+                    masked,
+                    Math.toIntExact(masked ? shift : 0),
+                    masked ? spec.window() : 0,
+                    spec.scale()));
+  }
+
+  private static Optional<AttentionProblem.Type> type(DType dtype) {
+    return switch (dtype) {
+      case BF16 -> Optional.of(AttentionProblem.Type.BF16);
+      case FP16 -> Optional.of(AttentionProblem.Type.FP16);
+      default -> Optional.empty();
+    };
+  }
+
+  boolean arePacked() {
+    return all.size() > 1;
+  }
+
+  /// Rows that are computed: those of the block if sequences are packed, else those that see a key.
+  Seeing rows() {
+    return arePacked() ? new Seeing(0, block.query().rows()) : Seeing.of(block);
+  }
+
+  /// Returns whether all rows of a block are rows of these sequences that see a key.
+  boolean haveAllRowsOf(AttentionBlock of) {
+    return all.stream().mapToInt(each -> Seeing.of(each).count).sum() == of.query().rows();
+  }
+
+  /// Returns whether all keys of a block are keys of these sequences.
+  boolean haveAllKeysOf(AttentionBlock of) {
+    return all.stream().mapToInt(each -> each.key().rows()).sum() == of.key().rows();
+  }
+
+  /// Writes the tables to GPU memory; of one sequence there are none.
+  Tables tables(Gpu gpu, Scratch scratch) {
+    if (!arePacked()) {
+      return Tables.NONE;
+    }
+    try (var arena = Arena.ofConfined()) {
+      var host = tables(arena);
+      var addresses = new ArrayList<Long>();
+      for (var table : host) {
+        long address = scratch.allocate(table.byteSize());
+        gpu.copy(address, table.address(), table.byteSize());
+        addresses.add(address);
+      }
+      int operands = host.size() - 2;
+      return new Tables(
+          addresses.subList(0, operands).stream().mapToLong(Long::longValue).toArray(),
+          haveAllRowsOf(block) ? 0 : addresses.get(operands),
+          haveAllKeysOf(block) ? 0 : addresses.get(operands + 1));
+    }
+  }
+
+  /// Returns the tables that cuDNN reads, in the order of its operands, and then those of a byte
+  /// per row and per key.
+  List<MemorySegment> tables(Arena arena) {
+    int count = all.size();
+    long columns = block.query().columns();
+    long kvColumns = block.key().columns();
+    var rows = arena.allocate(ValueLayout.JAVA_INT, count);
+    var keys = arena.allocate(ValueLayout.JAVA_INT, count);
+    var inQuery = arena.allocate(ValueLayout.JAVA_LONG, count + 1L);
+    var inKey = arena.allocate(ValueLayout.JAVA_LONG, count + 1L);
+    var inStatistics = arena.allocate(ValueLayout.JAVA_LONG, count + 1L);
+    var ofRows = arena.allocate(block.query().rows());
+    var ofKeys = arena.allocate(block.key().rows());
+    long endRow = 0;
+    long endKey = 0;
+    for (int i = 0; i <= count; i++) {
+      if (i < count) {
+        var each = all.get(i);
+        long row = each.queryPosition() - block.queryPosition();
+        long key = each.keyPosition() - block.keyPosition();
+        rows.setAtIndex(ValueLayout.JAVA_INT, i, each.query().rows());
+        keys.setAtIndex(ValueLayout.JAVA_INT, i, each.key().rows());
+        ofRows.asSlice(row, each.query().rows()).fill((byte) 1);
+        ofKeys.asSlice(key, each.key().rows()).fill((byte) 1);
+        inQuery.setAtIndex(ValueLayout.JAVA_LONG, i, row * columns);
+        inKey.setAtIndex(ValueLayout.JAVA_LONG, i, key * kvColumns);
+        inStatistics.setAtIndex(ValueLayout.JAVA_LONG, i, row * block.spec().heads());
+        endRow = row + each.query().rows();
+        endKey = key + each.key().rows();
+      } else {
+        inQuery.setAtIndex(ValueLayout.JAVA_LONG, i, endRow * columns);
+        inKey.setAtIndex(ValueLayout.JAVA_LONG, i, endKey * kvColumns);
+        inStatistics.setAtIndex(ValueLayout.JAVA_LONG, i, endRow * block.spec().heads());
+      }
+    }
+    return List.of(rows, keys, inQuery, inKey, inStatistics, ofRows, ofKeys);
+  }
+}
