@@ -9,9 +9,11 @@ import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
+import braid.model.DType;
 import braid.model.Packing;
 import braid.model.TokenLayout;
 import braid.schedule.Schedule;
+import braid.schedule.Step;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -274,5 +276,33 @@ class PackedAttentionTest {
         .isInstanceOf(BraidException.class)
         .hasMessage(
             "dropout must be 0, since attention has no random state, but was 0.1; drop out of the output instead, or call dropout(0)");
+  }
+
+  /// Counts the steps that add or round, of sequences within ranks and across them.
+  @Test
+  void f3ResultsOfOneBlockAreWrittenAtOnce() {
+    var plain = AttentionSpec.of(64, 4, 8).kvHeads(2).causal().dtype(DType.BF16);
+    var within = plain.packed(0, 10, 32, 40, 64);
+    var across = plain.packed(0, 10, 40, 64);
+    for (var method : List.of(ContextParallel.ring(), ContextParallel.unfused())) {
+      for (int rank = 0; rank < 2; rank++) {
+        assertThat(sums(Schedule.of(within, method, 2), rank)).isZero();
+        assertThat(sums(Schedule.of(within.backward(), method, 2), rank)).isZero();
+      }
+      // Rank 1 merges the output of the sequence across both and rounds its query's gradient, rank
+      // 0
+      // adds and rounds those of key and value.
+      assertThat(sums(Schedule.of(across, method, 2), 0)).isZero();
+      assertThat(sums(Schedule.of(across, method, 2), 1)).isEqualTo(1);
+      assertThat(sums(Schedule.of(across.backward(), method, 2), 0)).isEqualTo(4);
+      assertThat(sums(Schedule.of(across.backward(), method, 2), 1)).isEqualTo(1);
+    }
+    assertThat(sums(Schedule.of(plain.backward(), ContextParallel.ulysses(), 2), 0)).isZero();
+  }
+
+  private static long sums(Schedule schedule, int rank) {
+    return schedule.steps(rank).stream()
+        .filter(step -> step instanceof Step.Merge || step instanceof Step.Reduce)
+        .count();
   }
 }

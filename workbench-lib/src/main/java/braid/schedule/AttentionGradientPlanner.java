@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Predicate;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// Plans the backward pass of attention over a divided sequence. Every rank fetches the keys and
 /// values that its queries see, as in the forward pass, and computes the gradients of its queries.
@@ -24,7 +25,7 @@ import java.util.stream.IntStream;
 /// those that arrive, and sends the sum to its successor; the last sum arrives at the owner.
 ///
 /// All sums are in fp32 and in an order that the schedule fixes, so that every run has the same
-/// result to the last bit.
+/// result to the last bit. Gradients of one block only are written at once.
 final class AttentionGradientPlanner {
   private final AttentionSpec spec;
   private final ContextParallel how;
@@ -49,6 +50,9 @@ final class AttentionGradientPlanner {
   private final List<KeyValue> parts = new ArrayList<>();
 
   private final Parcels parcels;
+
+  /// Parcels by the rank that they arrive at.
+  private final List<List<Parcel>> arrivals;
 
   private final Lane back;
   private final Lane adder;
@@ -76,7 +80,7 @@ final class AttentionGradientPlanner {
     for (int slot = 0; slot < fetched.slots(); slot++) {
       parts.add(wide("part of ", " " + slot, gradients, fetched.shapes()));
     }
-    var arrivals =
+    arrivals =
         how.neighborsOnly()
             ? IntStream.range(0, ranks).mapToObj(this::fromPredecessor).toList()
             : Parcels.toOwners(how, ranks, fetched::pieces);
@@ -131,16 +135,35 @@ final class AttentionGradientPlanner {
       this.returned = parcels.of(program, others.signals());
       this.units = others.units();
       this.turns = Turns.of(fetched.slots(), units, this::hasParts);
-      this.blocks =
-          queryGradients.stream()
-              .map(
-                  gradient ->
-                      new GradientBlocks(
-                          program,
-                          spec,
-                          tokens,
-                          new Queries(query, output, lse, outputGradient, gradient)))
-              .toList();
+      this.blocks = queryGradients.stream().map(this::blocks).toList();
+    }
+
+    private GradientBlocks blocks(Buffer gradient) {
+      return new GradientBlocks(
+          program,
+          spec,
+          tokens,
+          new Queries(query, output, lse, outputGradient),
+          run -> seeOnlyTheirOwn(run) ? queryGradient : gradient);
+    }
+
+    /// Returns whether the queries of a run see no keys but their own.
+    private boolean seeOnlyTheirOwn(Tokens.Run queries) {
+      return Stream.concat(
+              tokens.runs().stream(), units.stream().flatMap(unit -> unit.blocks().stream()))
+          .filter(keys -> !keys.positions().equals(queries.positions()))
+          .allMatch(keys -> Tokens.seen(spec, queries, keys.positions()).isEmpty());
+    }
+
+    /// Returns whether no queries but their own see the keys of a run.
+    private boolean areSeenByTheirOwn(Tokens.Run keys) {
+      return tokens.runs().stream()
+              .filter(queries -> !queries.equals(keys))
+              .allMatch(queries -> Tokens.seen(spec, queries, keys.positions()).isEmpty())
+          && arrivals.get(rank).stream()
+              .filter(parcel -> parcel.owner() == rank)
+              .flatMap(parcel -> parcel.pieces().stream())
+              .noneMatch(piece -> piece.run().equals(keys));
     }
 
     /// A ring: while a chunk is attended to, the next is fetched, and the gradients of the one
@@ -293,7 +316,10 @@ final class AttentionGradientPlanner {
 
     private void attendOwn() {
       for (var own : tokens.runs()) {
-        blocks.getFirst().attend(lanes.getFirst(), 0, own, fetched.own(), sums);
+        blocks
+            .getFirst()
+            .attend(
+                lanes.getFirst(), 0, own, fetched.own(), areSeenByTheirOwn(own) ? gradients : sums);
       }
     }
 
@@ -331,13 +357,24 @@ final class AttentionGradientPlanner {
         var _ = returned.add(adder, _ -> true, sums, own);
       }
       if (!sums.equals(gradients)) {
-        round(sums.key(), gradients.key());
-        round(sums.value(), gradients.value());
+        var summed = tokens.runs().stream().filter(run -> !areSeenByTheirOwn(run)).toList();
+        // Runs are in rows one after another.
+        boolean all = summed.equals(tokens.runs());
+        var rows = all ? List.of(new Slice(0, tokens.rows())) : rows(summed);
+        for (var some : rows) {
+          round(sums.key(), gradients.key(), some);
+          round(sums.value(), gradients.value(), some);
+        }
       }
     }
 
-    private void round(Buffer from, Buffer to) {
-      program.reduce(adder, Step.NO_CHUNK, List.of(from.on(rank)), to.on(rank), Finish.NONE);
+    private static List<Slice> rows(List<Tokens.Run> runs) {
+      return runs.stream().map(Tokens.Run::rows).toList();
+    }
+
+    private void round(Buffer from, Buffer to, Slice rows) {
+      program.reduce(
+          adder, Step.NO_CHUNK, List.of(from.on(rank, rows)), to.on(rank, rows), Finish.NONE);
     }
 
     /// Adds the gradients of the query by the keys of all lanes; rounds them to their type.
@@ -350,7 +387,8 @@ final class AttentionGradientPlanner {
         var all = new ArrayList<Region>();
         for (int lane = 0; lane < lanes.size(); lane++) {
           if (blocks.get(lane).hasBegun(queries)) {
-            all.add(queryGradients.get(lane).on(rank, queries.rows()));
+            var of = seeOnlyTheirOwn(queries) ? queryGradient : queryGradients.get(lane);
+            all.add(of.on(rank, queries.rows()));
           }
         }
         var result = queryGradient.on(rank, queries.rows());

@@ -253,9 +253,17 @@ final class Declarations {
     sameShape(number, block.query(), gradient.result().query());
     sameShape(number, block.key(), gradient.result().key());
     sameShape(number, block.value(), gradient.result().value());
-    wide(number, gradient.result().query());
-    wide(number, gradient.result().key());
-    wide(number, gradient.result().value());
+    sumFits(number, gradient.result().query(), gradient.continuesQuery());
+    sumFits(number, gradient.result().key(), gradient.continuesKeys());
+    sumFits(number, gradient.result().value(), gradient.continuesKeys());
+  }
+
+  /// A gradient that nothing is added to may be of the attention's type.
+  private void sumFits(int number, Region sum, boolean continued) {
+    var type = goal().map(AttentionSpec::dtype);
+    if (continued || !type.equals(Optional.of(sum.buffer().dtype()))) {
+      wide(number, sum);
+    }
   }
 
   private void sameShape(int number, Region one, Region other) {

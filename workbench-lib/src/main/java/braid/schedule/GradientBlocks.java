@@ -6,6 +6,7 @@ import braid.schedule.Step.Gradients;
 import braid.schedule.Step.Partial;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.function.Function;
 
 /// Writes the steps that compute gradients of attention by some queries, block of keys by block of
 /// keys. A gradient of a query is begun by its first block, one of a key by the first queries that
@@ -15,20 +16,26 @@ final class GradientBlocks {
   private final AttentionSpec spec;
   private final Tokens tokens;
   private final Queries queries;
+  private final Function<Tokens.Run, Buffer> gradients;
 
   /// Runs of queries whose gradient is begun.
   private final Set<Tokens.Run> begun = new HashSet<>();
 
   /// Buffers with a row per query.
-  ///
-  /// @param gradient the gradient of the query, in fp32
-  record Queries(Buffer query, Buffer output, Buffer lse, Buffer outputGradient, Buffer gradient) {}
+  record Queries(Buffer query, Buffer output, Buffer lse, Buffer outputGradient) {}
 
-  GradientBlocks(Program program, AttentionSpec spec, Tokens tokens, Queries queries) {
+  /// @param gradients returns the buffer of the gradient of a run of queries
+  GradientBlocks(
+      Program program,
+      AttentionSpec spec,
+      Tokens tokens,
+      Queries queries,
+      Function<Tokens.Run, Buffer> gradients) {
     this.program = program;
     this.spec = spec;
     this.tokens = tokens;
     this.queries = queries;
+    this.gradients = gradients;
   }
 
   /// Returns whether the gradient of a run of queries is begun.
@@ -37,7 +44,7 @@ final class GradientBlocks {
   }
 
   /// Computes the gradients of all queries that see any of some keys, and of these keys.
-  void attend(Lane lane, int chunk, Tokens.Run keys, KeyValue of, KeyValue gradients) {
+  void attend(Lane lane, int chunk, Tokens.Run keys, KeyValue of, KeyValue into) {
     // Later queries see no earlier begin and no earlier end.
     long begunEnd = keys.positions().start();
     for (var run : tokens.runs()) {
@@ -51,8 +58,8 @@ final class GradientBlocks {
         long continued = Math.clamp(begunEnd - seen.start(), 0, seen.length());
         var some = new Slice(seen.start(), continued);
         var rest = new Slice(some.end(), seen.length() - continued);
-        attend(lane, chunk, run, keys.rows(some), some.start(), of, gradients, true);
-        attend(lane, chunk, run, keys.rows(rest), rest.start(), of, gradients, false);
+        attend(lane, chunk, run, keys.rows(some), some.start(), of, into, true);
+        attend(lane, chunk, run, keys.rows(rest), rest.start(), of, into, false);
         begunEnd = seen.end();
       }
     }
@@ -65,7 +72,7 @@ final class GradientBlocks {
       Slice rows,
       long position,
       KeyValue of,
-      KeyValue gradients,
+      KeyValue into,
       boolean continued) {
     if (rows.isEmpty()) {
       return;
@@ -85,9 +92,9 @@ final class GradientBlocks {
             false),
         queries.outputGradient().on(rank, run.rows()),
         new Gradients(
-            queries.gradient().on(rank, run.rows()),
-            gradients.key().on(rank, rows),
-            gradients.value().on(rank, rows)),
+            gradients.apply(run).on(rank, run.rows()),
+            into.key().on(rank, rows),
+            into.value().on(rank, rows)),
         !begun.add(run),
         continued);
   }

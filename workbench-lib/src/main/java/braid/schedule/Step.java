@@ -229,7 +229,8 @@ public sealed interface Step {
     }
   }
 
-  /// Gradients of query, key and value in fp32, by some of the pairs of queries and keys.
+  /// Gradients of query, key and value by some of the pairs of queries and keys: in fp32, or in the
+  /// type of the attention if nothing is added to them.
   record Gradients(Region query, Region key, Region value) {
     private void accesses(boolean continuesQuery, boolean continuesKeys, List<Access> into) {
       if (continuesQuery) {

@@ -27,7 +27,7 @@ final class UlyssesGradientPlanner {
   private final Divided outputGradient;
   private final List<Divided> gradients;
 
-  /// Sums of the gradients in fp32: of query, key and value.
+  /// Sums of the gradients, of query, key and value: in fp32 if those of several groups are added.
   private final List<Divided> sums;
 
   /// Gradients of keys and values of other groups, by slot.
@@ -49,7 +49,7 @@ final class UlyssesGradientPlanner {
             heads.returned(Part.QUERY_GRADIENT),
             heads.returned(Part.KEY_GRADIENT),
             heads.returned(Part.VALUE_GRADIENT));
-    sums = gradients.stream().map(heads::sums).toList();
+    sums = heads.groups() > 1 ? gradients.stream().map(heads::sums).toList() : gradients;
     for (int slot = 0; slot < heads.slots() && heads.groups() > 1; slot++) {
       parts.add(heads.keys("gradient of fetched ", slot, DType.FP32));
     }
@@ -92,12 +92,8 @@ final class UlyssesGradientPlanner {
           program,
           heads.part(),
           own.tokens(),
-          new Queries(
-              query.of(split),
-              output.of(split),
-              lse.of(split),
-              outputGradient.of(split),
-              sums.getFirst().of(split)));
+          new Queries(query.of(split), output.of(split), lse.of(split), outputGradient.of(split)),
+          _ -> sums.getFirst().of(split));
     }
 
     /// An all-to-all of heads in two splits: while the gradients of the first are computed, the

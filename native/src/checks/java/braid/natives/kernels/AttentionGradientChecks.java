@@ -27,6 +27,7 @@ final class AttentionGradientChecks {
 
   /// @param packing borders of packed sequences: of each, the first row, the first key, and the
   ///   ends of its rows and keys before padding; empty for one sequence without padding
+  /// @param narrow true for gradients in the type of the query where nothing is added to them
   private record Case(
       ElementType type,
       Heads heads,
@@ -37,6 +38,7 @@ final class AttentionGradientChecks {
       float scale,
       boolean addsQuery,
       boolean addsKeys,
+      boolean narrow,
       List<Layout> layouts,
       long seed) {
     static Case of(ElementType type, SplittableRandom random) {
@@ -67,8 +69,13 @@ final class AttentionGradientChecks {
           (float) (1 / Math.sqrt(size)),
           random.nextBoolean(),
           random.nextBoolean(),
+          random.nextBoolean(),
           layouts,
           random.nextLong());
+    }
+
+    ElementType gradientType(boolean adds) {
+      return narrow && !adds ? type : ElementType.FP32;
     }
 
     private static List<List<Integer>> packing(SplittableRandom random, int rows, int keys) {
@@ -169,6 +176,8 @@ final class AttentionGradientChecks {
     int kvColumns = columns / heads.group();
     long seed = each.seed();
     var fp32 = ElementType.FP32;
+    var queryType = each.gradientType(each.addsQuery());
+    var keysType = each.gradientType(each.addsKeys());
     try (var query = held(bench, each, 0, each.type(), each.rows(), columns, ofRows(each, seed));
         var key =
             held(bench, each, 1, each.type(), each.keys(), kvColumns, ofKeys(each, seed + 1));
@@ -187,9 +196,9 @@ final class AttentionGradientChecks {
                 (row, head) -> lse(each, row, head, query, key));
         var outputGradient =
             held(bench, each, 5, each.type(), each.rows(), columns, ofRows(each, seed + 4));
-        var ofQuery = held(bench, each, 6, fp32, each.rows(), columns, halves(seed + 5));
-        var ofKey = held(bench, each, 7, fp32, each.keys(), kvColumns, halves(seed + 6));
-        var ofValue = held(bench, each, 8, fp32, each.keys(), kvColumns, halves(seed + 7));
+        var ofQuery = held(bench, each, 6, queryType, each.rows(), columns, halves(seed + 5));
+        var ofKey = held(bench, each, 7, keysType, each.keys(), kvColumns, halves(seed + 6));
+        var ofValue = held(bench, each, 8, keysType, each.keys(), kvColumns, halves(seed + 7));
         var tables = bench.buffer(9L * (each.rows() + each.keys()), 0);
         var statistics =
             bench.buffer(
@@ -345,6 +354,11 @@ final class AttentionGradientChecks {
       }
 
       Optional<String> wrong() {
+        if (held.type() != ElementType.FP32) {
+          for (int i = 0; i < values.length; i++) {
+            bounds[i] += AttentionChecks.rounding(held.type()) * Math.abs(values[i]) + FP16_LEAST;
+          }
+        }
         return held.holds(name, values, bounds);
       }
     }

@@ -23,7 +23,9 @@ public final class AttentionGradientArguments {
   private static final long SCALE = 248;
   private static final long ADDS_QUERY = 252;
   private static final long ADDS_KEYS = 256;
-  private static final long BYTES = 264;
+  private static final long QUERY_CODE = 260;
+  private static final long KEYS_CODE = 264;
+  private static final long BYTES = 272;
 
   private static final String PREFIX = "attention_gradient_";
   private static final String QUERY = PREFIX + "query_";
@@ -68,7 +70,8 @@ public final class AttentionGradientArguments {
 
   private static final List<Tiles> PLAIN = IntStream.of(64, 128).mapToObj(Tiles::plain).toList();
 
-  /// Gradients of the output, which is read, and of query, key and value, which are in FP32.
+  /// Gradients of the output, which is read, and of query, key and value: in FP32, or in the type
+  /// of the query if nothing is added to them.
   ///
   /// @param addsQuery true to add to the gradient of the query; false to overwrite it
   /// @param addsKeys true to add to the gradients of key and value; false to overwrite them
@@ -121,6 +124,8 @@ public final class AttentionGradientArguments {
     bytes.set(ValueLayout.JAVA_FLOAT, SCALE, of.scale());
     bytes.set(ValueLayout.JAVA_INT, ADDS_QUERY, gradients.addsQuery() ? 1 : 0);
     bytes.set(ValueLayout.JAVA_INT, ADDS_KEYS, gradients.addsKeys() ? 1 : 0);
+    bytes.set(ValueLayout.JAVA_INT, QUERY_CODE, gradients.query().type().code());
+    bytes.set(ValueLayout.JAVA_INT, KEYS_CODE, gradients.key().type().code());
     var heads = of.heads();
     var tiles = tiles(of, gradients);
     int ofQuery = Math.multiplyExact(heads.count(), Math.ceilDiv(of.query().count(), ROWS));
@@ -158,11 +163,13 @@ public final class AttentionGradientArguments {
           "the gradient of the output must be %s but was %s"
               .formatted(of.query().type(), gradients.output().type()));
     }
-    for (var each : List.of(gradients.query(), gradients.key(), gradients.value())) {
-      if (each.type() != ElementType.FP32) {
-        throw new IllegalArgumentException("gradients must be FP32 but one was " + each.type());
-      }
-      each.checkAddress();
+    check(of, gradients.query(), gradients.addsQuery());
+    check(of, gradients.key(), gradients.addsKeys());
+    check(of, gradients.value(), gradients.addsKeys());
+    if (gradients.key().type() != gradients.value().type()) {
+      throw new IllegalArgumentException(
+          "gradients of key and value must have one type but were %s and %s"
+              .formatted(gradients.key().type(), gradients.value().type()));
     }
     gradients.output().checkAddress();
     if (gradients.output().count() != of.query().count()
@@ -181,6 +188,15 @@ public final class AttentionGradientArguments {
     }
   }
 
+  private static void check(Operands of, Rows gradient, boolean adds) {
+    if (gradient.type() != ElementType.FP32 && (adds || gradient.type() != of.query().type())) {
+      throw new IllegalArgumentException(
+          "gradients must be FP32%s but one was %s"
+              .formatted(adds ? " to be added to" : " or " + of.query().type(), gradient.type()));
+    }
+    gradient.checkAddress();
+  }
+
   private static Tiles tiles(Operands of, Gradients gradients) {
     var type = of.query().type();
     int size = of.heads().size();
@@ -189,7 +205,7 @@ public final class AttentionGradientArguments {
                 .allMatch(rows -> rows.alignedTo(AttentionArguments.ALIGNMENT_BYTES))
             && size * type.bytes() % AttentionArguments.ALIGNMENT_BYTES == 0
             && Stream.of(gradients.query(), gradients.key(), gradients.value())
-                .allMatch(rows -> rows.alignedTo(2 * Float.BYTES));
+                .allMatch(rows -> rows.alignedTo(2 * rows.type().bytes()));
     var prefix = type.toString().toLowerCase(Locale.ROOT) + "_";
     return Stream.concat(
             TENSOR_CORES.stream().filter(each -> aligned && each.name().startsWith(prefix)),

@@ -12,13 +12,13 @@
 // they see or that see them. No number has two writers, so every run has the same results.
 #pragma once
 
-// AttentionGradientArguments writes these 264 bytes and knows each offset.
+// AttentionGradientArguments writes these 272 bytes and knows each offset.
 struct AttentionGradient {
   Attention of;  // its output and LSE are read
   const void* outputGradient;
-  float* queryGradient;
-  float* keyGradient;
-  float* valueGradient;
+  void* queryGradient;
+  void* keyGradient;
+  void* valueGradient;
   u64 outputGradientStride;
   u64 queryGradientStride;
   u64 keyGradientStride;
@@ -29,9 +29,11 @@ struct AttentionGradient {
   float scale;                       // not times log2(e)
   int addsQuery;  // 0: the gradient begins
   int addsKeys;
+  int queryCode;  // of the gradient; only fp32 is added to
+  int keysCode;   // of both gradients of keys
   int unused;
 };
-static_assert(sizeof(AttentionGradient) == 264, "AttentionGradientArguments writes 264 bytes");
+static_assert(sizeof(AttentionGradient) == 272, "AttentionGradientArguments writes 272 bytes");
 
 // A warp has one row of a head at a time.
 extern "C" __global__ void __launch_bounds__(256)
@@ -131,7 +133,7 @@ struct PlainGradient {
 
   // Writes or adds the sums of a thread's rows, from `row` on.
   static __device__ __forceinline__ void put(
-      const Sums& sums, float* to, u64 stride, u64 column, int row, int rows, int columns,
+      const Sums& sums, int code, void* to, u64 stride, u64 column, int row, int rows, int columns,
       bool adds) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -142,8 +144,9 @@ struct PlainGradient {
         for (int e = 0; e < 4; e++) {
           int at = 64 * c + threadIdx.x % 16 * 4 + e;
           if (at >= columns) continue;
-          float* one = to + (row + i) * stride + column + at;
-          *one = adds ? *one + sums[i][c][e] : sums[i][c][e];
+          u64 index = (row + i) * stride + column + at;
+          float before = adds ? ((const float*)to)[index] : 0;
+          store(code, to, index, before + sums[i][c][e]);
         }
       }
     }
@@ -226,10 +229,10 @@ struct PlainGradient {
 
     u64 column = (u64)block.head * a.headSize + a.firstColumn;
     if (OF_KEYS) {
-      put(first, g.keyGradient, g.keyGradientStride, column, row, own.count, columns, adds);
-      put(second, g.valueGradient, g.valueGradientStride, column, row, own.count, columns, adds);
+      put(first, g.keysCode, g.keyGradient, g.keyGradientStride, column, row, own.count, columns, adds);
+      put(second, g.keysCode, g.valueGradient, g.valueGradientStride, column, row, own.count, columns, adds);
     } else {
-      put(first, g.queryGradient, g.queryGradientStride, column, row, own.count, columns, adds);
+      put(first, g.queryCode, g.queryGradient, g.queryGradientStride, column, row, own.count, columns, adds);
     }
   }
 };

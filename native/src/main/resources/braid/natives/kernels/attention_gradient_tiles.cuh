@@ -81,7 +81,7 @@ struct GradientTiles {
 
   // Writes or adds the sums of a lane's rows, `row` and `row` + 8.
   static __device__ __forceinline__ void put(
-      const Sums& sums, float* to, u64 stride, u64 column, int row, int rows, int columns,
+      const Sums& sums, int code, void* to, u64 stride, u64 column, int row, int rows, int columns,
       bool adds) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -89,7 +89,13 @@ struct GradientTiles {
 #pragma unroll
       for (int n = 0; n < COLUMNS / 8; n++) {
         if (8 * n >= columns) break;
-        float2* two = (float2*)(to + (row + 8 * h) * stride + column + 8 * n);
+        u64 index = (row + 8 * h) * stride + column + 8 * n;
+        if (code != FP32) {
+          *(unsigned*)((typename T::Bits*)to + index) =
+              Tensor<T>::pack(sums[n][2 * h], sums[n][2 * h + 1]);
+          continue;
+        }
+        float2* two = (float2*)((float*)to + index);
         float2 before = adds ? *two : make_float2(0, 0);
         *two = make_float2(before.x + sums[n][2 * h], before.y + sums[n][2 * h + 1]);
       }
@@ -212,10 +218,10 @@ struct GradientTiles {
     u64 column = (u64)block.head * a.headSize + a.firstColumn + pair;
     int columns = a.headSize - a.firstColumn;
     if (OF_KEYS) {
-      put(first, g.keyGradient, g.keyGradientStride, column, row, own.count, columns, adds);
-      put(second, g.valueGradient, g.valueGradientStride, column, row, own.count, columns, adds);
+      put(first, g.keysCode, g.keyGradient, g.keyGradientStride, column, row, own.count, columns, adds);
+      put(second, g.keysCode, g.valueGradient, g.valueGradientStride, column, row, own.count, columns, adds);
     } else {
-      put(first, g.queryGradient, g.queryGradientStride, column, row, own.count, columns, adds);
+      put(first, g.queryCode, g.queryGradient, g.queryGradientStride, column, row, own.count, columns, adds);
     }
   }
 };

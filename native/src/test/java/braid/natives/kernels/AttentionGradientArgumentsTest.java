@@ -113,8 +113,9 @@ class AttentionGradientArgumentsTest {
             () -> of(ElementType.BF16, 64, KEYS, rows(ElementType.FP16, ROWS, 384), query))
         .hasMessage("the gradient of the output must be BF16 but was FP16");
     var output = rows(ElementType.BF16, ROWS, 384);
-    assertThatThrownBy(() -> of(ElementType.BF16, 64, KEYS, output, output))
-        .hasMessage("gradients must be FP32 but one was BF16");
+    var fp16 = rows(ElementType.FP16, ROWS, 384);
+    assertThatThrownBy(() -> of(ElementType.BF16, 64, KEYS, output, fp16))
+        .hasMessage("gradients must be FP32 or BF16 but one was FP16");
     assertThatThrownBy(
             () -> of(ElementType.BF16, 64, KEYS, output, rows(ElementType.FP32, ROWS - 1, 384)))
         .hasMessage(

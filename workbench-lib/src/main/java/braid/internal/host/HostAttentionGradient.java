@@ -3,6 +3,7 @@ package braid.internal.host;
 import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionTile;
 import braid.internal.work.Matrix;
+import braid.model.DType;
 import braid.natives.Blas;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -64,10 +65,23 @@ final class HostAttentionGradient implements AutoCloseable {
             + HostAttention.wideBytes(block.key())
             + HostAttention.wideBytes(block.value())
             + HostAttention.wideBytes(block.result().output())
-            + HostAttention.wideBytes(gradient.outputGradient()));
+            + HostAttention.wideBytes(gradient.outputGradient())
+            + HostAttention.wideBytes(gradient.queryGradient())
+            + HostAttention.wideBytes(gradient.keyGradient())
+            + HostAttention.wideBytes(gradient.valueGradient()));
+    var sums =
+        new AttentionGradientBlock(
+            block,
+            gradient.outputGradient(),
+            wideSum(gradient.queryGradient()),
+            wideSum(gradient.keyGradient()),
+            wideSum(gradient.valueGradient()),
+            gradient.continuesQuery(),
+            gradient.continuesKeys(),
+            gradient.deterministic());
     var tiles =
         new Tiles(
-            gradient,
+            sums,
             wide(block.query()),
             wide(block.key()),
             wide(block.value()),
@@ -79,6 +93,26 @@ final class HostAttentionGradient implements AutoCloseable {
             scratch.take(tileBytes),
             scratch.take(tileBytes));
     tiles.attend();
+    narrow(sums.queryGradient(), gradient.queryGradient());
+    narrow(sums.keyGradient(), gradient.keyGradient());
+    narrow(sums.valueGradient(), gradient.valueGradient());
+  }
+
+  /// Returns scratch memory for a gradient that is not stored in fp32.
+  private Matrix wideSum(Matrix gradient) {
+    return gradient.dtype().isStoredAsFp32()
+        ? gradient
+        : Matrix.of(
+            scratch.take(HostAttention.wideBytes(gradient)),
+            DType.FP32,
+            gradient.rows(),
+            gradient.columns());
+  }
+
+  private static void narrow(Matrix sum, Matrix gradient) {
+    if (!gradient.dtype().isStoredAsFp32()) {
+      Numbers.narrow(gradient.dtype(), sum.bytes(), gradient.bytes());
+    }
   }
 
   private Matrix wide(Matrix matrix) {

@@ -5,6 +5,7 @@ import braid.internal.rank.Closing;
 import braid.internal.work.AttentionBlock;
 import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionMerge;
+import braid.internal.work.Matrix;
 import braid.model.BraidException;
 import braid.natives.cuda.Gpu;
 import braid.natives.cudnn.AttentionProblem;
@@ -225,27 +226,37 @@ public final class Attender implements AutoCloseable {
     }
     var launches = new ArrayList<Launch>();
     var first = all.getFirst();
-    boolean addsQuery = gradient.continuesQuery();
-    boolean addsKeys = gradient.continuesKeys();
-    if (!addsQuery && !first.arePacked() && !first.haveAllRowsOf(block)) {
-      launches.add(on -> CudnnAttention.clear(on, gradient.queryGradient()));
-      addsQuery = true;
+    var query = gradient.queryGradient();
+    boolean begunRows =
+        gradient.continuesQuery() || begins(first, query, first.haveAllRowsOf(block));
+    if (!begunRows) {
+      launches.add(on -> CudnnAttention.clear(on, query));
     }
-    if (!addsKeys && !first.arePacked() && !first.haveAllKeysOf(block)) {
-      launches.add(on -> CudnnAttention.clear(on, gradient.keyGradient()));
+    var key = gradient.keyGradient();
+    boolean begunKeys = gradient.continuesKeys() || begins(first, key, first.haveAllKeysOf(block));
+    if (!begunKeys) {
+      launches.add(on -> CudnnAttention.clear(on, key));
       launches.add(on -> CudnnAttention.clear(on, gradient.valueGradient()));
-      addsKeys = true;
     }
+    boolean addsQuery =
+        !CudnnAttention.isDirect(query) && (gradient.continuesQuery() || !begunRows);
+    boolean addsKeys = !CudnnAttention.isDirect(key) && (gradient.continuesKeys() || !begunKeys);
     for (var each : all) {
       var of = each.arePacked() ? gradient : gradient.of(each.block());
       launches.add(
           each.problem().isPresent()
               ? engineOfCudnn().backward(each, of, addsQuery, addsKeys, scratch)
               : ownBackward(of, addsQuery, addsKeys, scratch));
-      addsQuery = true;
-      addsKeys = true;
+      // Sequences share no rows and no keys, so gradients in 16 bits need no sums.
+      addsQuery = !CudnnAttention.isDirect(query);
+      addsKeys = !CudnnAttention.isDirect(key);
     }
     return new Prepared(Optional.of(BY_CUDNN), on -> launches.forEach(launch -> launch.on(on)));
+  }
+
+  /// Returns whether the first sequences of a block begin a gradient in all of its rows.
+  private static boolean begins(Sequences first, Matrix gradient, boolean haveAll) {
+    return haveAll || (first.arePacked() && !CudnnAttention.isDirect(gradient));
   }
 
   private Launch ownBackward(

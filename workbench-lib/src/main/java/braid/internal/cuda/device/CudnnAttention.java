@@ -3,10 +3,12 @@ package braid.internal.cuda.device;
 import braid.internal.work.AttentionBlock;
 import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.Matrix;
+import braid.model.DType;
 import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuStream;
 import braid.natives.cudnn.Cudnn;
 import braid.natives.kernels.AttentionKernels;
+import braid.natives.kernels.ElementType;
 import java.util.stream.LongStream;
 
 /// Attention of sequences by cuDNN, and its gradients.
@@ -19,7 +21,8 @@ import java.util.stream.LongStream;
 /// fold    scratch           -> result: output, LSE; merged if the block is continued
 /// ```
 ///
-/// Gradients take the same way.
+/// Gradients take the same way. What nothing is added to may be in the 16-bit type: cuDNN writes it
+/// directly.
 final class CudnnAttention {
   private final Gpu gpu;
   private final Cudnn cudnn;
@@ -105,19 +108,21 @@ final class CudnnAttention {
     var tables = sequences.tables(gpu, scratch);
     boolean packed = sequences.arePacked();
     int heads = block.spec().heads();
-    int columns = block.query().columns();
-    int keyColumns = block.key().columns();
-    long rowBytes = Scratch.aligned((long) seeing.count() * columns * Short.BYTES);
-    long keyBytes = Scratch.aligned((long) block.key().rows() * keyColumns * Short.BYTES);
+    var ofRows = gradient.queryGradient().rows(seeing.first(), seeing.count());
     long lse = row(block.result().lse(), seeing.first());
     // Those of packed sequences are read row by row, as they are.
     long statsBytes = packed ? 0 : Scratch.aligned((long) seeing.count() * heads * Float.BYTES);
+    long rowBytes = narrowBytes(ofRows);
+    long keyBytes = narrowBytes(gradient.keyGradient());
     long base = scratch.take(statsBytes + rowBytes + 2 * keyBytes + plan.workspaceBytes());
     long stats = packed ? lse : base;
-    long ofQuery = base + statsBytes;
-    long ofKey = ofQuery + rowBytes;
-    long ofValue = ofKey + keyBytes;
-    long workspace = ofValue + keyBytes;
+    long narrow = base + statsBytes;
+    var query = new Gradient(ofRows, narrow, tables.rows(), addsQuery);
+    var key = new Gradient(gradient.keyGradient(), narrow + rowBytes, tables.keys(), addsKeys);
+    var value =
+        new Gradient(
+            gradient.valueGradient(), narrow + rowBytes + keyBytes, tables.keys(), addsKeys);
+    long workspace = narrow + rowBytes + 2 * keyBytes;
     var operands =
         operands(
             tables,
@@ -127,26 +132,55 @@ final class CudnnAttention {
             row(block.result().output(), seeing.first()),
             row(gradient.outputGradient(), seeing.first()),
             stats,
-            ofQuery,
-            ofKey,
-            ofValue);
+            query.computed(),
+            key.computed(),
+            value.computed());
     var type = Arguments.type(block.spec().dtype());
-    var query = new AttentionKernels.Part(type, ofQuery, seeing.count(), columns, tables.rows());
-    var key = new AttentionKernels.Part(type, ofKey, block.key().rows(), keyColumns, tables.keys());
-    var value =
-        new AttentionKernels.Part(type, ofValue, block.key().rows(), keyColumns, tables.keys());
-    long queryGradient = row(gradient.queryGradient(), seeing.first());
-    long keyGradient = row(gradient.keyGradient(), 0);
-    long valueGradient = row(gradient.valueGradient(), 0);
     return on -> {
       if (!packed) {
         kernels.statistics(on, lse, stats, seeing.count(), heads);
       }
       plan.run(on, workspace, operands);
-      kernels.add(on, query, queryGradient, addsQuery);
-      kernels.add(on, key, keyGradient, addsKeys);
-      kernels.add(on, value, valueGradient, addsKeys);
+      query.add(on, kernels, type);
+      key.add(on, kernels, type);
+      value.add(on, kernels, type);
     };
+  }
+
+  /// A gradient that cuDNN computes in 16 bits.
+  ///
+  /// @param narrow scratch memory for it, if it is added to a sum in fp32
+  /// @param rows table of the rows that are computed; 0 if all are
+  private record Gradient(Matrix result, long narrow, long rows, boolean adds) {
+    Gradient {
+      if (adds && isDirect(result)) {
+        throw new IllegalArgumentException(
+            "a gradient must be in fp32 to be added to but is in " + result.dtype());
+      }
+    }
+
+    /// Returns the address at which cuDNN writes it.
+    long computed() {
+      return isDirect(result) ? row(result, 0) : narrow;
+    }
+
+    void add(GpuStream on, AttentionKernels kernels, ElementType type) {
+      if (!isDirect(result)) {
+        var part = new AttentionKernels.Part(type, narrow, result.rows(), result.columns(), rows);
+        kernels.add(on, part, row(result, 0), adds);
+      }
+    }
+  }
+
+  /// Returns whether a gradient is in the attention's own type of 16 bits.
+  static boolean isDirect(Matrix gradient) {
+    return gradient.dtype() != DType.FP32;
+  }
+
+  private static long narrowBytes(Matrix gradient) {
+    return isDirect(gradient)
+        ? 0
+        : Scratch.aligned((long) gradient.rows() * gradient.columns() * Short.BYTES);
   }
 
   private static long[] operands(Sequences.Tables tables, long... others) {
