@@ -1,10 +1,13 @@
 """Times PyTorch's forms of the workloads of `braid bench gpu`, one process per GPU.
 
-Usage: torchrun --standalone --nproc-per-node N pytorch_gpu.py WORKLOADS ITERATIONS [--zero]
+Usage: torchrun --standalone --nproc-per-node N pytorch_gpu.py WORKLOADS [--zero]
+       python pytorch_gpu.py --check
 
-WORKLOADS is JSON: [{"name", "pattern", "m", "n", "k", "beside"}], with the sizes of the whole problem. Prints a line per form,
-`bench TAB workload TAB form TAB milliseconds`: the median of the slowest rank, in flight. With --zero NCCL copies by copy engines,
-which PyTorch sets for a whole process; only collectives beside a GEMM are timed then.
+WORKLOADS is JSON: [{"name", "iterations", "warmUp", "pattern", …}]. A GEMM has "m", "n", "k" and "beside", the sizes of the whole
+problem. Attention has "tokens" of the whole sequence, "equal" tokens of equal work, "heads", "kvHeads", "headSize" and "backward".
+Prints a line per form, `bench TAB workload TAB form TAB milliseconds`: the median of the slowest rank, in flight. With --zero NCCL
+copies by copy engines, which PyTorch sets for a whole process; only collectives beside a GEMM are timed then. With --check it exits
+with 0 if it can run here, otherwise with one line that says why not.
 """
 import json
 import os
@@ -13,15 +16,26 @@ import sys
 import warnings
 
 warnings.filterwarnings("ignore")
-import torch
-import torch.distributed as dist
-import torch.distributed._symmetric_memory as symmetric
+try:
+    import torch
+    import torch.distributed as dist
+    import torch.distributed._symmetric_memory as symmetric
+    import torch.nn.functional as functional
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.experimental import context_parallel
+    from torch.distributed.tensor.experimental._attention import set_rotate_method
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+except ImportError as e:
+    sys.exit(f"PyTorch 2.7 or newer is needed: {e}")
+if not torch.cuda.is_available():
+    sys.exit(f"PyTorch {torch.__version__} finds no GPU")
+if "--check" in sys.argv[1:]:
+    sys.exit(0)
 
-WARM_UP = 10
 rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
 torch.cuda.set_device(device)
-workloads, iterations, zero = json.loads(sys.argv[1]), int(sys.argv[2]), "--zero" in sys.argv[3:]
+workloads, zero = json.loads(sys.argv[1]), "--zero" in sys.argv[2:]
 
 if zero:
     options = dist.ProcessGroupNCCL.Options()
@@ -50,14 +64,14 @@ def shared(*shape):
     return tensor
 
 
-def median(step):
+def median(step, workload):
     """Returns the median milliseconds of an iteration on this rank. The next one is enqueued while it runs."""
-    for _ in range(WARM_UP):
+    for _ in range(workload["warmUp"]):
         step()
     torch.cuda.synchronize()
     dist.barrier()
     torch.cuda.synchronize()
-    marks = [torch.cuda.Event(enable_timing=True) for _ in range(iterations + 1)]
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(workload["iterations"] + 1)]
     marks[0].record()
     for mark in marks[1:]:
         step()
@@ -77,21 +91,31 @@ def recorded(step):
 
 
 def bench(workload, form, step, graphs=True):
+    """Times a form, also as a graph. Returns whether PyTorch runs it."""
+    runs = True
     for name, make in [(form, lambda: step)] + ([(form + ", graph", lambda: recorded(step))] if graphs else []):
         try:
-            mine = median(make())
+            mine = median(make(), workload)
         except Exception as e:  # PyTorch refuses some shapes; the other forms go on.
             torch.cuda.synchronize()
-            if rank == 0:
-                print(f"{workload['name']}, {name}: {type(e).__name__}: {str(e).splitlines()[0][:200]}", file=sys.stderr, flush=True)
+            left_out(workload, name, e)
+            runs = False
             continue
         slowest = torch.tensor([mine], device=device)
         dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
         if rank == 0:
             print(f"bench\t{workload['name']}\t{name}\t{slowest.item():.5f}", flush=True)
+    return runs
 
 
-def all_gather_gemm(w, m, n, k):
+def left_out(workload, form, error):
+    if rank == 0:
+        reason = (str(error).splitlines() or [""])[0][:200]
+        print(f"{workload['name']}: PyTorch leaves out {form}: {type(error).__name__}: {reason}", flush=True)
+
+
+def all_gather_gemm(w):
+    m, n, k = w["m"], w["n"], w["k"]
     mine, weight = normal(m // ranks, k), normal(k, n // ranks)
     whole, output = normal(m, k), torch.empty(m, n // ranks, device=device, dtype=torch.bfloat16)
     bench(w, "GEMM alone", lambda: torch.mm(whole, weight, out=output))
@@ -104,7 +128,8 @@ def all_gather_gemm(w, m, n, k):
     bench(w, "fused_all_gather_matmul", lambda: torch.ops.symm_mem.fused_all_gather_matmul(mine, [weight], 0, group), graphs=False)
 
 
-def gemm_reduce_scatter(w, m, n, k):
+def gemm_reduce_scatter(w):
+    m, n, k = w["m"], w["n"], w["k"]
     mine, weight = normal(m, k // ranks), normal(k // ranks, n)
     partial = torch.empty(m, n, device=device, dtype=torch.bfloat16)
     output = torch.empty(m // ranks, n, device=device, dtype=torch.bfloat16)
@@ -123,7 +148,8 @@ def gemm_reduce_scatter(w, m, n, k):
     )
 
 
-def gemm_all_reduce(w, m, n, k):
+def gemm_all_reduce(w):
+    m, n, k = w["m"], w["n"], w["k"]
     mine, weight = normal(m, k // ranks), normal(k // ranks, n)
     output = torch.empty(m, n, device=device, dtype=torch.bfloat16)
     bench(w, "GEMM alone", lambda: torch.mm(mine, weight, out=output))
@@ -157,7 +183,8 @@ def gemm_all_reduce(w, m, n, k):
     bench(w, "two_shot_all_reduce_", two_shot)
 
 
-def gemm_beside_all_gather(w, m, n, k):
+def gemm_beside_all_gather(w):
+    m, n, k = w["m"], w["n"], w["k"]
     a, b = normal(m, k), normal(k, n)
     product = torch.empty(m, n, device=device, dtype=torch.bfloat16)
     count = w["beside"] // ranks
@@ -196,15 +223,67 @@ def gemm_beside_all_gather(w, m, n, k):
     bench(w, f"beside, {name}", beside, graphs=not zero)
 
 
+KERNELS = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
+ROTATIONS = {"all-gather": "allgather", "all-to-all": "alltoall"}
+
+
+def attention(w):
+    for name, kernel in KERNELS.items():
+        if ranks == 1:
+            with sdpa_kernel(kernel):
+                attend(w, f"scaled_dot_product_attention, {name}", w["tokens"])
+            continue
+        with sdpa_kernel(kernel):
+            attend(w, f"equal work alone, {name}", w["equal"])
+        for rotation, method in ROTATIONS.items():
+            form = f"ring, {rotation}, {name}"
+            set_rotate_method(method)
+            # Gives the length of the sequence; each rank makes its own part of query, key and value.
+            positions = torch.zeros(1, 1, w["tokens"], 1, device=device)
+            try:
+                with sdpa_kernel(kernel), context_parallel(mesh, buffers=[positions], buffer_seq_dims=[2]):
+                    attend(w, form, w["tokens"] // ranks)
+            except Exception as e:  # Lengths that cannot be divided are refused on all ranks.
+                left_out(w, form, e)
+
+
+def attend(w, form, tokens):
+    """Times causal attention to tokens of this rank, eagerly."""
+    heads, kv_heads, size = w["heads"], w["kvHeads"], w["headSize"]
+    query, key, value = (normal(1, count, tokens, size) for count in (heads, kv_heads, kv_heads))
+    output_gradient = normal(1, heads, tokens, size)
+    inputs = [each.requires_grad_(w["backward"]) for each in (query, key, value)]
+    grouped = {"enable_gqa": True} if kv_heads < heads else {}
+
+    def forward():
+        # context_parallel replaces the function, so its name is looked up in every iteration.
+        return functional.scaled_dot_product_attention(query, key, value, is_causal=True, **grouped)
+
+    def forward_repeated():
+        keys, values = (each.repeat_interleave(heads // kv_heads, dim=1) for each in (key, value))
+        return functional.scaled_dot_product_attention(query, keys, values, is_causal=True)
+
+    def step(attended):
+        if w["backward"]:
+            return lambda: torch.autograd.grad(attended(), inputs, output_gradient)
+        return attended
+
+    if not bench(w, form, step(forward), graphs=False) and grouped:
+        bench(w, form + ", KV heads repeated", step(forward_repeated), graphs=False)
+
+
 FORMS = {
     "all-gather-gemm": all_gather_gemm,
     "gemm-reduce-scatter": gemm_reduce_scatter,
     "gemm-all-reduce": gemm_all_reduce,
     "gemm-beside-all-gather": gemm_beside_all_gather,
+    "attention": attention,
 }
 
+if ranks > 1 and not zero:
+    mesh = init_device_mesh("cuda", (ranks,))
 for workload in workloads:
-    if not zero or workload["beside"]:
-        FORMS[workload["pattern"]](workload, workload["m"], workload["n"], workload["k"])
+    if not zero or workload.get("beside"):
+        FORMS[workload["pattern"]](workload)
         torch.cuda.empty_cache()
 dist.destroy_process_group()

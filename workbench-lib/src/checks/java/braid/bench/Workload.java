@@ -1,66 +1,99 @@
 package braid.bench;
 
+import braid.ProcessGroup;
+import braid.model.BraidException;
 import braid.model.DType;
-import braid.model.GemmSpec;
+import braid.model.Problem;
+import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.OptionalDouble;
+import java.util.stream.Collectors;
 
-/// A problem that `braid bench gpu` times, in BF16.
-///
-/// @param goal upper limit of the fastest method's time ÷ that of the GEMM alone, on 4 ranks; empty
-///   if there is none
-public record Workload(String name, GemmSpec spec, OptionalDouble goal) {
-  /// Elements per rank of a collective beside a GEMM: 64 MiB.
-  private static final int BESIDE = 32 << 20;
+/// Problems that `braid bench gpu` times together: those of one iteration. They are in BF16 on
+/// GPUs, and in FP32 on the host, which emulates BF16.
+public sealed interface Workload permits GemmWorkload, AttentionWorkload {
+  /// Iterations of a prediction.
+  int SIMULATED_ITERATIONS = 3;
 
-  private static final List<Integer> SMALL_ROWS = List.of(512, 1024, 2048, 4096);
-
-  /// Returns the workloads: layers of a large model with 8192 rows, then with fewer.
+  /// Returns all workloads for a number of ranks.
   ///
-  /// @param divisor divides every size; 1 for the workloads themselves
-  public static List<Workload> all(int ranks, int divisor) {
-    var all = new ArrayList<Workload>();
-    int hidden = 8192 / divisor;
-    int wide = 28672 / divisor;
-    all.add(
-        of(
-            "all-gather GEMM",
-            GemmSpec.allGatherGemm(hidden, wide, hidden),
-            OptionalDouble.of(1.04)));
-    all.add(
-        of(
-            "GEMM reduce-scatter",
-            GemmSpec.gemmReduceScatter(hidden, hidden, wide),
-            OptionalDouble.of(1.05)));
-    all.add(
-        of(
-            "GEMM all-reduce",
-            GemmSpec.gemmAllReduce(hidden, hidden, 32768 / divisor),
-            OptionalDouble.of(1.12)));
-    long beside = (long) BESIDE / divisor / divisor * ranks;
-    all.add(
-        of(
-            "GEMM beside all-gather",
-            GemmSpec.besideAllGather(hidden, hidden, hidden, beside),
-            OptionalDouble.of(1.05)));
-    for (int rows : SMALL_ROWS) {
-      int m = rows / divisor;
-      all.add(of("all-gather GEMM", GemmSpec.allGatherGemm(m, wide, hidden)));
-      all.add(of("GEMM reduce-scatter", GemmSpec.gemmReduceScatter(m, hidden, wide)));
-      all.add(of("GEMM all-reduce", GemmSpec.gemmAllReduce(m, hidden, wide)));
-    }
+  /// @param divisor divides every size of a GEMM, and the tokens of attention; 1 for the workloads
+  ///   themselves
+  static List<Workload> all(int ranks, boolean onGpu, int divisor) {
+    var dtype = onGpu ? DType.BF16 : DType.FP32;
+    var all = new ArrayList<Workload>(GemmWorkload.all(ranks, dtype, divisor));
+    all.addAll(AttentionWorkload.all(ranks, dtype, divisor));
     return List.copyOf(all);
   }
 
-  private static Workload of(String pattern, GemmSpec spec) {
-    return of(pattern, spec, OptionalDouble.empty());
+  /// Returns the workloads with a text in their name.
+  static List<Workload> named(List<Workload> workloads, String only) {
+    var part = only.toLowerCase(Locale.ROOT);
+    var some =
+        workloads.stream()
+            .filter(each -> each.name().toLowerCase(Locale.ROOT).contains(part))
+            .toList();
+    if (some.isEmpty()) {
+      throw new BraidException(
+          "--only must be part of a workload's name but was %s; the names are %s"
+              .formatted(
+                  only, workloads.stream().map(Workload::name).collect(Collectors.joining("; "))));
+    }
+    return some;
   }
 
-  private static Workload of(String pattern, GemmSpec spec, OptionalDouble goal) {
-    return new Workload(
-        "%s %d × %d × %d".formatted(pattern, spec.m(), spec.n(), spec.k()),
-        spec.dtype(DType.BF16),
-        goal);
+  String name();
+
+  int ranks();
+
+  /// Returns the problems of an iteration, in order.
+  List<? extends Problem> problems();
+
+  /// Returns all forms to time.
+  List<Form> forms();
+
+  /// Predicts the milliseconds of an iteration on a machine; empty if there is no schedule for the
+  /// form, or if the form only computes.
+  default OptionalDouble predicted(Form form, Machine machine) {
+    if (form.name().equals(alone()) || !isPossible(form)) {
+      return OptionalDouble.empty();
+    }
+    return OptionalDouble.of(
+        problems().stream()
+                .mapToDouble(
+                    problem ->
+                        form.tuning()
+                            .schedule(problem, ranks())
+                            .simulate(machine, SIMULATED_ITERATIONS)
+                            .summary()
+                            .medianNanos())
+                .sum()
+            / 1e6);
   }
+
+  /// Returns whether the sizes allow a form.
+  boolean isPossible(Form form);
+
+  /// Returns the name of the form that only computes. PyTorch times that of a GEMM, Braid that of
+  /// attention.
+  String alone();
+
+  /// Returns the multiplications and additions of a rank in a form; 0 if it computes nothing.
+  double flops(String form);
+
+  /// Returns the upper limit of the fastest form's time ÷ that of the form that only computes;
+  /// empty if there is none.
+  OptionalDouble goal();
+
+  /// Returns the same limit for one form; empty if there is none.
+  OptionalDouble goal(String form);
+
+  /// Returns the number of iterations to time, at most `most`.
+  int iterations(int most);
+
+  /// Opens the workload on a group, with random inputs of unit variance. All ranks call it
+  /// together.
+  OpenWorkload open(ProcessGroup group);
 }

@@ -1,6 +1,5 @@
 package braid.launcher.bench;
 
-import braid.bench.MethodTimes;
 import braid.bench.Workload;
 import braid.launcher.Counted;
 import braid.launcher.ExitCode;
@@ -22,8 +21,10 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -36,7 +37,7 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "gpu",
     description =
-        "Times layers of a large model by every method and by PyTorch, in turns, and predicts them.",
+        "Times layers and attention of a large model by every method and by PyTorch, in turns, and predicts them.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
@@ -49,11 +50,11 @@ import picocli.CommandLine.Spec;
     footer = {
       "  braid bench gpu -n 4 --python /opt/torch/bin/python --markdown docs/results/gpu_4.md",
       "  braid bench gpu -n 2 --only all-gather --rounds 3 --machine h100x8",
+      "  braid bench gpu -n 2 --only attention --rounds 3 --iterations 15",
       "  braid bench gpu -n 2 --backend host --divide 128 --iterations 3",
     })
 public final class GpuCommand implements Callable<Integer>, CheckCommand {
   private static final int MAX_ROUNDS = 1000;
-  private static final int GOAL_RANKS = 4;
 
   @Mixin private RankOptions ranks = new RankOptions();
 
@@ -67,7 +68,8 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
   @Option(
       names = "--iterations",
       paramLabel = "COUNT",
-      description = "Iterations of a form per round. Default: ${DEFAULT-VALUE}.")
+      description =
+          "Iterations of a form per round, fewer of the longest workloads. Default: ${DEFAULT-VALUE}.")
   private int iterations = 40;
 
   @Option(
@@ -79,7 +81,8 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
   @Option(
       names = "--divide",
       paramLabel = "N",
-      description = "Divides every size, to try the benchmark. Default: ${DEFAULT-VALUE}.")
+      description =
+          "Divides every size of a GEMM and the tokens of attention, to try the benchmark. Default: ${DEFAULT-VALUE}.")
   private int divisor = 1;
 
   @Option(
@@ -117,11 +120,10 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
     }
     var env = Env.here();
     var options = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
-    var workloads = MethodTimes.named(Workload.all(options.ranks(), divisor), only);
+    var workloads =
+        Workload.named(Workload.all(options.ranks(), options.backend().isCuda(), divisor), only);
     Map<String, Map<String, Double>> predicted =
-        machine == null
-            ? Map.of()
-            : GpuTable.predicted(workloads, options.ranks(), machine(machine));
+        machine == null ? Map.of() : GpuTable.predicted(workloads, machine(machine));
     var directory = Files.createTempDirectory("braid-bench-gpu");
     try {
       return measure(options, workloads, predicted, directory);
@@ -136,17 +138,22 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
       Map<String, Map<String, Double>> predicted,
       Path directory)
       throws IOException, InterruptedException {
-    boolean peer = options.backend().isCuda() && PyTorch.isIn(python);
-    if (!peer) {
-      print(
-          options.backend().isCuda()
-              ? "%s cannot import torch, so only Braid is timed; give another with --python"
-                  .formatted(python)
-              : "the backend is host, so only Braid is timed");
-    }
-    var ours = new GpuTimes(this::print);
-    var peers = new GpuTimes(this::print);
     var pytorch = new PyTorch(python, options.ranks(), workloads, iterations, directory);
+    var refusal =
+        options.backend().isCuda()
+            ? pytorch.refusal().map(reason -> reason + "; give another interpreter with --python")
+            : Optional.of("the backend is host");
+    refusal.ifPresent(reason -> print("only Braid is timed: " + reason));
+    var ours = new GpuTimes(this::print);
+    // PyTorch refuses the same forms in every round.
+    var printed = new HashSet<String>();
+    var peers =
+        new GpuTimes(
+            line -> {
+              if (printed.add(line)) {
+                print(line);
+              }
+            });
     var stop = new StopRequest();
     int exit =
         SignalledSession.run(
@@ -164,7 +171,7 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
               for (int round = 1; round <= rounds && code == 0; round++) {
                 print("round %d of %d".formatted(round, rounds));
                 code = cell(session, "times.round();", ours, stop);
-                if (peer && code == 0) {
+                if (refusal.isEmpty() && code == 0) {
                   beside(pytorch, peers);
                 }
               }
@@ -173,7 +180,7 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
     if (exit != ExitCode.OK.code()) {
       return exit;
     }
-    var text = new GpuTable(workloads, ours, peers, predicted).text(options.ranks() == GOAL_RANKS);
+    var text = new GpuTable(workloads, ours, peers, predicted).text();
     spec.commandLine().getOut().print(text);
     spec.commandLine().getOut().flush();
     if (markdown != null) {

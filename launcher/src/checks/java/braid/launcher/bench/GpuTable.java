@@ -1,11 +1,8 @@
 package braid.launcher.bench;
 
-import braid.bench.MethodTimes;
+import braid.bench.Form;
 import braid.bench.Workload;
 import braid.launcher.bench.report.Measure;
-import braid.model.Method;
-import braid.model.Overlap;
-import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -14,13 +11,44 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 
 /// The tables of `braid bench gpu`: a row per workload, then a row per form. A ratio is the median
-/// of the rounds' ratios, with their range; a round times both within a minute.
+/// of the rounds' ratios, in the first table with their range.
 final class GpuTable {
   private static final String NOTHING = "–";
-  private static final String GEMM_ALONE = "GEMM alone";
-  private static final String COLLECTIVE_ALONE = "all-gather alone";
+  private static final String BRAID = "Braid";
+  private static final String UNFUSED = "unfused";
+
+  /// Part of the names of forms that only compute or only communicate.
+  private static final String ALONE = " alone";
+
+  private static final String COLLECTIVE_ALONE = "all-gather" + ALONE;
+  private static final List<String> WORKLOAD_COLUMNS =
+      List.of(
+          "workload, ms",
+          "compute alone",
+          "unfused",
+          "fastest",
+          "form",
+          "÷ compute alone",
+          "goal",
+          "÷ PyTorch (goal < 1)",
+          "PyTorch's fastest",
+          "hidden",
+          "predicted");
+  private static final List<String> FORM_COLUMNS =
+      List.of(
+          "workload",
+          "by",
+          "form",
+          "ms",
+          "from",
+          "to",
+          "TFLOPS per rank",
+          "÷ compute alone",
+          "goal",
+          "predicted");
 
   private final List<Workload> workloads;
   private final GpuTimes ours;
@@ -39,63 +67,42 @@ final class GpuTable {
   }
 
   /// Predicts the milliseconds of all forms on a machine.
-  static Map<String, Map<String, Double>> predicted(
-      List<Workload> workloads, int ranks, Machine machine) {
+  static Map<String, Map<String, Double>> predicted(List<Workload> workloads, Machine machine) {
     var all = new LinkedHashMap<String, Map<String, Double>>();
     for (var workload : workloads) {
       var forms = new LinkedHashMap<String, Double>();
-      for (var form : MethodTimes.forms(workload)) {
-        if (isPossible(workload, form)) {
-          var run = Schedule.of(workload.spec(), form, ranks).simulate(machine, 3);
-          forms.put(form.toString(), run.summary().medianNanos() / 1e6);
-        }
+      for (Form form : workload.forms()) {
+        workload.predicted(form, machine).ifPresent(time -> forms.put(form.name(), time));
       }
       all.put(workload.name(), forms);
     }
     return all;
   }
 
-  private static boolean isPossible(Workload workload, Overlap form) {
-    return form.splits() == 1 || workload.spec().m() / form.splits() > 0;
-  }
-
   /// Returns both tables in Markdown.
-  String text(boolean withGoals) {
+  String text() {
     var text = new StringBuilder();
-    line(
-        text,
-        List.of(
-            "workload, ms",
-            GEMM_ALONE,
-            "unfused",
-            "fastest",
-            "form",
-            "÷ GEMM alone",
-            "goal",
-            "÷ PyTorch",
-            "PyTorch's fastest",
-            "hidden",
-            "predicted"));
-    text.append("|---".repeat(11)).append("|\n");
+    header(text, WORKLOAD_COLUMNS);
     for (var workload : workloads) {
-      row(workload, withGoals).ifPresent(row -> line(text, row));
+      row(workload).ifPresent(row -> line(text, row));
     }
     text.append('\n');
-    line(text, List.of("workload", "by", "form", "ms", "from", "to", "predicted"));
-    text.append("|---".repeat(7)).append("|\n");
+    header(text, FORM_COLUMNS);
     for (var workload : workloads) {
-      forms(workload, "Braid", ours, text);
+      forms(workload, BRAID, ours, text);
       forms(workload, "PyTorch", peers, text);
     }
     return text.toString();
   }
 
   private void forms(Workload workload, String by, GpuTimes times, StringBuilder text) {
+    var least = least(workload);
     times
         .of(workload.name())
         .forEach(
             (form, values) -> {
               var all = Measure.range(values);
+              boolean isOurs = by.equals(BRAID);
               line(
                   text,
                   List.of(
@@ -105,8 +112,24 @@ final class GpuTable {
                       number(all.median()),
                       number(all.low()),
                       number(all.high()),
-                      by.equals("Braid") ? prediction(workload, form) : NOTHING));
+                      teraflops(workload.flops(form), all.median()),
+                      form.contains(ALONE)
+                          ? NOTHING
+                          : least
+                              .map(each -> number(ratios(values, each).median()))
+                              .orElse(NOTHING),
+                      isOurs ? goal(workload.goal(form)) : NOTHING,
+                      isOurs ? prediction(workload, form) : NOTHING));
             });
+  }
+
+  private static String teraflops(double flops, double milliseconds) {
+    double value = flops / milliseconds / 1e9;
+    return flops == 0 ? NOTHING : value >= 10 ? "%.0f".formatted(value) : number(value);
+  }
+
+  private static String goal(OptionalDouble limit) {
+    return limit.isPresent() ? "≤ " + number(limit.getAsDouble()) : NOTHING;
   }
 
   private String prediction(Workload workload, String form) {
@@ -114,8 +137,8 @@ final class GpuTable {
     return value == null ? NOTHING : number(value);
   }
 
-  private Optional<List<String>> row(Workload workload, boolean withGoals) {
-    var forms = ours.of(workload.name());
+  private Optional<List<String>> row(Workload workload) {
+    var forms = rivals(ours.of(workload.name()));
     var fastest = fastest(forms);
     if (fastest.isEmpty()) {
       return Optional.empty();
@@ -124,28 +147,20 @@ final class GpuTable {
     // The unfused method has one form here: eager or replayed.
     var unfused =
         forms.entrySet().stream()
-            .filter(form -> form.getKey().startsWith(Method.UNFUSED.toString()))
+            .filter(form -> form.getKey().startsWith(UNFUSED))
             .map(Map.Entry::getValue)
             .findFirst()
             .orElse(best);
-    var other = peers.of(workload.name());
-    var alone = Optional.ofNullable(other.get(GEMM_ALONE));
-    // Beside a collective, the larger of both is the least possible time.
-    var least = workload.spec().pattern().beside() ? larger(alone, other) : alone;
-    var rivals = new LinkedHashMap<>(other);
-    rivals.keySet().removeIf(form -> form.contains(" alone"));
-    var rival = fastest(rivals);
+    var least = least(workload);
+    var rival = fastest(rivals(peers.of(workload.name())));
     var row = new ArrayList<String>();
     row.add(workload.name());
-    row.add(alone.map(values -> number(Measure.range(values).median())).orElse(NOTHING));
-    row.add(number(Measure.range(unfused).median()));
-    row.add(number(Measure.range(best).median()));
+    row.add(alone(workload).map(values -> number(median(values))).orElse(NOTHING));
+    row.add(number(median(unfused)));
+    row.add(number(median(best)));
     row.add(fastest.get().getKey());
     row.add(least.map(values -> ratio(best, values)).orElse(NOTHING));
-    row.add(
-        withGoals && workload.goal().isPresent()
-            ? "≤ " + number(workload.goal().getAsDouble())
-            : NOTHING);
+    row.add(goal(workload.goal()));
     row.add(rival.map(form -> ratio(best, form.getValue())).orElse(NOTHING));
     row.add(rival.map(Map.Entry::getKey).orElse(NOTHING));
     row.add(least.map(values -> hidden(unfused, best, values)).orElse(NOTHING));
@@ -153,9 +168,24 @@ final class GpuTable {
     return Optional.of(row);
   }
 
-  private static Optional<List<Double>> larger(
-      Optional<List<Double>> alone, Map<String, List<Double>> forms) {
-    return forms.entrySet().stream()
+  /// Returns the forms that solve the whole problem.
+  private static Map<String, List<Double>> rivals(Map<String, List<Double>> forms) {
+    var rivals = new LinkedHashMap<>(forms);
+    rivals.keySet().removeIf(form -> form.contains(ALONE));
+    return rivals;
+  }
+
+  /// Returns the times of the computation, by Braid if it has timed it, else by PyTorch.
+  private Optional<List<Double>> alone(Workload workload) {
+    return Optional.ofNullable(ours.of(workload.name()).get(workload.alone()))
+        .or(() -> Optional.ofNullable(peers.of(workload.name()).get(workload.alone())));
+  }
+
+  /// Returns the least possible times: those of the computation, or of a collective beside it if
+  /// that takes longer.
+  private Optional<List<Double>> least(Workload workload) {
+    var alone = alone(workload);
+    return peers.of(workload.name()).entrySet().stream()
         .filter(form -> form.getKey().startsWith(COLLECTIVE_ALONE))
         .map(Map.Entry::getValue)
         .min(Comparator.comparingDouble(GpuTable::median))
@@ -174,8 +204,8 @@ final class GpuTable {
     return Measure.range(values).median();
   }
 
-  /// Returns the share of the communication's time that the fastest form hides: all of it if its
-  /// own GEMM is faster than PyTorch's.
+  /// Returns the share of the communication's time that the fastest form hides: all of it if it is
+  /// faster than the computation alone.
   private static String hidden(List<Double> unfused, List<Double> best, List<Double> least) {
     double all = median(unfused) - median(least);
     return all <= 0
@@ -184,16 +214,25 @@ final class GpuTable {
   }
 
   private static String ratio(List<Double> some, List<Double> others) {
+    var all = ratios(some, others);
+    return "%s (%s–%s)".formatted(number(all.median()), number(all.low()), number(all.high()));
+  }
+
+  private static Measure ratios(List<Double> some, List<Double> others) {
     var ratios = new ArrayList<Double>();
     for (int i = 0; i < Math.min(some.size(), others.size()); i++) {
       ratios.add(some.get(i) / others.get(i));
     }
-    var all = Measure.range(ratios);
-    return "%s (%s–%s)".formatted(number(all.median()), number(all.low()), number(all.high()));
+    return Measure.range(ratios);
   }
 
   private static String number(double value) {
     return String.format(Locale.ROOT, value >= 1 ? "%.2f" : "%.3f", value);
+  }
+
+  private static void header(StringBuilder text, List<String> columns) {
+    line(text, columns);
+    text.append("|---".repeat(columns.size())).append("|\n");
   }
 
   private static void line(StringBuilder text, List<String> words) {

@@ -1,10 +1,13 @@
 package braid.launcher.bench;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import braid.bench.AttentionWorkload;
 import braid.bench.Workload;
 import braid.launcher.cli.Ran;
 import braid.schedule.simulation.Machine;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -16,8 +19,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class GpuCommandTest {
-  private static final Workload GATHER = Workload.all(4, 1).getFirst();
-  private static final Workload BESIDE = Workload.all(4, 1).get(3);
+  private static final Path PYTHON = Path.of("/usr/bin/python3");
+  private static final Workload GATHER = Workload.all(4, true, 1).getFirst();
+  private static final Workload BESIDE = Workload.all(4, true, 1).get(3);
+  private static final Workload ATTENTION =
+      Workload.named(Workload.all(2, true, 1), "attention 16384 tokens, 32 KV heads, forward +")
+          .getFirst();
 
   private static GpuTimes times(List<String> other, String... lines) {
     var times = new GpuTimes(other::add);
@@ -52,14 +59,87 @@ class GpuCommandTest {
             line(GATHER, "fused", 2.4),
             line(GATHER, "GEMM alone", 1.5),
             line(GATHER, "fused", 1.8));
-    var text = new GpuTable(List.of(GATHER), ours, peers, Map.of()).text(true);
+    var text = new GpuTable(List.of(GATHER), ours, peers, Map.of()).text();
     // Ratios to the GEMM: 1.1, 1.05 and 1. Hidden: (3 - 1.5) of (3 - 1.5).
     assertThat(text.lines().toList().get(2))
         .isEqualTo(
             "| all-gather GEMM 8192 × 28672 × 8192 | 1.50 | 3.00 | 1.50 | ring | 1.05 (1.00–1.10) | ≤ 1.04 | 0.875 (0.833–0.917) | fused | 100% | – |");
     assertThat(text)
         .contains(
-            "| all-gather GEMM 8192 × 28672 × 8192 | PyTorch | fused | 1.80 | 1.20 | 2.40 | – |\n");
+            "| all-gather GEMM 8192 × 28672 × 8192 | PyTorch | fused | 1.80 | 1.20 | 2.40 | 534 | 1.20 | – | – |\n");
+  }
+
+  @Test
+  void attentionIsComparedWithEqualWorkAndWithTheWholeOfPyTorch() {
+    var ours =
+        times(
+            new ArrayList<>(),
+            line(ATTENTION, "equal work alone", 8),
+            line(ATTENTION, "unfused, replayed", 10),
+            line(ATTENTION, "ring, 1 split, replayed", 9.2),
+            line(ATTENTION, "ulysses, 2 splits, replayed", 8.4));
+    var peers =
+        times(
+            new ArrayList<>(),
+            line(ATTENTION, "equal work alone, cuDNN", 7.5),
+            line(ATTENTION, "ring, all-gather, cuDNN", 12),
+            line(ATTENTION, "ring, all-to-all, flash", 18));
+    var lines = new GpuTable(List.of(ATTENTION), ours, peers, Map.of()).text().lines().toList();
+    var name = "| attention 16384 tokens, 32 KV heads, forward + backward | ";
+    // Hidden: 10 - 8.4 of 10 - 8.
+    assertThat(lines.get(2))
+        .isEqualTo(
+            name
+                + "8.00 | 10.00 | 8.40 | ulysses, 2 splits, replayed | 1.05 (1.05–1.05) | ≤ 1.06 | 0.700 (0.700–0.700) | ring, all-gather, cuDNN | 80% | – |");
+    // Products: 7 of 2 × 128 × 32 numbers for each of 16384 × 16385 / 2 pairs, half of them on each
+    // of two ranks. Equal work has 11584 tokens.
+    assertThat(lines)
+        .contains(
+            name + "Braid | equal work alone | 8.00 | 8.00 | 8.00 | 481 | – | – | – |",
+            name
+                + "Braid | ring, 1 split, replayed | 9.20 | 9.20 | 9.20 | 418 | 1.15 | ≤ 1.10 | – |",
+            name + "PyTorch | equal work alone, cuDNN | 7.50 | 7.50 | 7.50 | 513 | – | – | – |",
+            name
+                + "PyTorch | ring, all-gather, cuDNN | 12.00 | 12.00 | 12.00 | 321 | 1.50 | – | – |");
+  }
+
+  @Test
+  void equalWorkHasAsManyMultiplicationsAsARank() {
+    for (int ranks = 2; ranks <= 8; ranks++) {
+      for (var workload : Workload.named(Workload.all(ranks, true, 1), "attention")) {
+        var attention = (AttentionWorkload) workload;
+        assertThat(attention.equalWork().sequence() % 64).isZero();
+        // 32 of 8192 / √8 tokens more or less.
+        assertThat(attention.flops(attention.alone()) / attention.flops("ring"))
+            .isBetween(0.977, 1.023);
+      }
+    }
+  }
+
+  @Test
+  void oneRankHasOneFormOfAttention() {
+    var workloads = Workload.named(Workload.all(1, true, 1), "attention");
+    assertThat(workloads).hasSize(16);
+    assertThat(workloads)
+        .allSatisfy(
+            each -> {
+              assertThat(each.forms()).hasSize(1);
+              assertThat(each.goal()).isEmpty();
+            });
+  }
+
+  @Test
+  void theLongestSequenceHasFewerIterations() {
+    var all = Workload.named(Workload.all(2, true, 1), "attention");
+    assertThat(all).filteredOn(each -> each.iterations(40) < 40).hasSize(4);
+    assertThat(all)
+        .filteredOn(each -> each.name().startsWith("attention 131072 tokens"))
+        .allSatisfy(
+            each -> {
+              assertThat(each.iterations(40)).isEqualTo(4);
+              assertThat(each.iterations(15)).isEqualTo(3);
+              assertThat(each.iterations(2)).isEqualTo(2);
+            });
   }
 
   @Test
@@ -72,14 +152,49 @@ class GpuCommandTest {
             line(BESIDE, "all-gather alone, NCCL", 2.5),
             line(BESIDE, "all-gather alone, NCCL copy engines", 2),
             line(BESIDE, "beside, NCCL", 4));
-    assertThat(
-            new GpuTable(List.of(BESIDE), ours, peers, Map.of())
-                .text(false)
-                .lines()
-                .toList()
-                .get(2))
+    assertThat(new GpuTable(List.of(BESIDE), ours, peers, Map.of()).text().lines().toList().get(2))
         .isEqualTo(
-            "| GEMM beside all-gather 8192 × 8192 × 8192 | 1.00 | 5.00 | 3.00 | bulk | 1.50 (1.50–1.50) | – | 0.750 (0.750–0.750) | beside, NCCL | 67% | – |");
+            "| GEMM beside all-gather 8192 × 8192 × 8192 | 1.00 | 5.00 | 3.00 | bulk | 1.50 (1.50–1.50) | ≤ 1.05 | 0.750 (0.750–0.750) | beside, NCCL | 67% | – |");
+  }
+
+  private static Path executable(Path directory, String script) throws IOException {
+    var file = Files.writeString(directory.resolve("python"), "#!/bin/sh\n" + script);
+    assertThat(file.toFile().setExecutable(true)).isTrue();
+    return file;
+  }
+
+  private static PyTorch pytorch(Path python, Path directory) {
+    return new PyTorch(python, 2, List.of(ATTENTION, BESIDE), 30, directory);
+  }
+
+  @Test
+  void anInterpreterWithoutPyTorchIsRefusedInOneLine(@TempDir Path directory) throws Exception {
+    assumeTrue(Files.isExecutable(PYTHON), PYTHON + " is not installed");
+    // Without packages of its site.
+    var python = executable(directory, "exec %s -I -S \"$@\"\n".formatted(PYTHON));
+    assertThat(pytorch(python, directory).refusal())
+        .hasValue(python + ": PyTorch 2.7 or newer is needed: No module named 'torch'");
+    assertThat(pytorch(directory.resolve("none"), directory).refusal().orElseThrow())
+        .contains("Cannot run program", "none")
+        .hasLineCount(1);
+    assertThat(pytorch(executable(directory, "exit 0\n"), directory).refusal()).isEmpty();
+  }
+
+  @Test
+  void pyTorchGetsSizesAndIterations(@TempDir Path directory) throws Exception {
+    var python =
+        executable(
+            directory,
+            "printf '%s\\n' \"$@\"\nprintf 'bench\\tattention\\tring, cuDNN\\t1.25\\n'\n");
+    var printed = new ArrayList<String>();
+    var times = new GpuTimes(printed::add);
+    pytorch(python, directory).round(times);
+    assertThat(times.of("attention")).containsEntry("ring, cuDNN", List.of(1.25, 1.25));
+    assertThat(printed)
+        .contains("--nproc-per-node", "2", "--zero")
+        .contains(
+            "[{\"name\":\"attention 16384 tokens, 32 KV heads, forward + backward\",\"iterations\":30,\"warmUp\":10,\"pattern\":\"attention\",\"tokens\":16384,\"equal\":11584,\"heads\":32,\"kvHeads\":32,\"headSize\":128,\"backward\":true},"
+                + "{\"name\":\"GEMM beside all-gather 8192 × 8192 × 8192\",\"iterations\":30,\"warmUp\":10,\"pattern\":\"gemm-beside-all-gather\",\"m\":8192,\"n\":8192,\"k\":8192,\"beside\":134217728}]");
   }
 
   @Test
@@ -93,8 +208,8 @@ class GpuCommandTest {
 
   @Test
   void everyFormThatRunsIsPredicted() {
-    var workloads = Workload.all(2, 64);
-    var predicted = GpuTable.predicted(workloads, 2, Machine.h100x8());
+    var workloads = Workload.all(2, true, 64);
+    var predicted = GpuTable.predicted(workloads, Machine.h100x8());
     assertThat(predicted).hasSameSizeAs(workloads);
     predicted
         .values()
@@ -125,11 +240,53 @@ class GpuCommandTest {
             "--markdown",
             file.toString());
     assertThat(ran.exitCode()).as(ran.err()).isZero();
-    assertThat(ran.err()).contains("the backend is host, so only Braid is timed", "round 1 of 1");
+    assertThat(ran.err()).contains("only Braid is timed: the backend is host", "round 1 of 1");
     assertThat(ran.out())
         .contains("| GEMM all-reduce 4 × 64 × 224 | – | ", "| Braid | unfused")
         .doesNotContain("PyTorch | fused");
     assertThat(Files.readString(file)).isEqualTo(ran.out());
+  }
+
+  /// Three ranks cannot divide 8 heads of key and value.
+  @Test
+  void attentionRunsOnTheHost() {
+    var ran =
+        Ran.here(
+            "bench",
+            "gpu",
+            "-n",
+            "3",
+            "--backend",
+            "host",
+            "--divide",
+            "256",
+            "--only",
+            "attention 32 tokens, 8 KV heads",
+            "--iterations",
+            "2",
+            "--rounds",
+            "1");
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    for (var passes : List.of("forward only", "forward + backward")) {
+      var name = "attention 32 tokens, 8 KV heads, " + passes;
+      for (var splits : List.of("1 split", "2 splits")) {
+        assertThat(ran.err())
+            .containsOnlyOnce(
+                "%s leaves out ulysses, %s, replayed: ulysses divides heads among 3 ranks"
+                    .formatted(name, splits));
+      }
+      assertThat(
+              ran.out()
+                  .lines()
+                  .filter(line -> line.startsWith("| %s | Braid | ".formatted(name)))
+                  .map(line -> line.split(" \\| ")[2]))
+          .containsExactly(
+              "equal work alone",
+              "unfused, replayed",
+              "ring, 1 split, replayed",
+              "ring, 1 split, neighbor to neighbor, replayed",
+              "all-gather-kv, 1 split, replayed");
+    }
   }
 
   @ParameterizedTest

@@ -1,0 +1,139 @@
+package braid.bench;
+
+import braid.ProcessGroup;
+import braid.internal.pipeline.Tuning;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.Overlap;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalDouble;
+
+/// A GEMM and its communication.
+///
+/// @param goalOnFour goal on 4 ranks; empty if there is none
+public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble goalOnFour)
+    implements Workload {
+  private static final int GOAL_RANKS = 4;
+
+  /// Elements per rank of a collective beside a GEMM: 64 MiB.
+  private static final int BESIDE = 32 << 20;
+
+  private static final List<Integer> SMALL_ROWS = List.of(512, 1024, 2048, 4096);
+  private static final List<Integer> SPLITS = List.of(1, 2, 4, 8);
+
+  /// Returns the layers of a large model with 8192 rows, then with fewer.
+  static List<GemmWorkload> all(int ranks, DType dtype, int divisor) {
+    var all = new ArrayList<GemmWorkload>();
+    int hidden = 8192 / divisor;
+    int wide = 28672 / divisor;
+    all.add(
+        of(
+            ranks,
+            "all-gather GEMM",
+            GemmSpec.allGatherGemm(hidden, wide, hidden),
+            OptionalDouble.of(1.04)));
+    all.add(
+        of(
+            ranks,
+            "GEMM reduce-scatter",
+            GemmSpec.gemmReduceScatter(hidden, hidden, wide),
+            OptionalDouble.of(1.05)));
+    all.add(
+        of(
+            ranks,
+            "GEMM all-reduce",
+            GemmSpec.gemmAllReduce(hidden, hidden, 32768 / divisor),
+            OptionalDouble.of(1.12)));
+    long beside = (long) BESIDE / divisor / divisor * ranks;
+    all.add(
+        of(
+            ranks,
+            "GEMM beside all-gather",
+            GemmSpec.besideAllGather(hidden, hidden, hidden, beside),
+            OptionalDouble.of(1.05)));
+    for (int rows : SMALL_ROWS) {
+      int m = rows / divisor;
+      all.add(small(ranks, "all-gather GEMM", GemmSpec.allGatherGemm(m, wide, hidden)));
+      all.add(small(ranks, "GEMM reduce-scatter", GemmSpec.gemmReduceScatter(m, hidden, wide)));
+      all.add(small(ranks, "GEMM all-reduce", GemmSpec.gemmAllReduce(m, hidden, wide)));
+    }
+    return all.stream().map(each -> each.dtype(dtype)).toList();
+  }
+
+  private GemmWorkload dtype(DType dtype) {
+    return new GemmWorkload(name, ranks, spec.dtype(dtype), goalOnFour);
+  }
+
+  private static GemmWorkload small(int ranks, String pattern, GemmSpec spec) {
+    return of(ranks, pattern, spec, OptionalDouble.empty());
+  }
+
+  private static GemmWorkload of(int ranks, String pattern, GemmSpec spec, OptionalDouble goal) {
+    return new GemmWorkload(
+        "%s %d × %d × %d".formatted(pattern, spec.m(), spec.n(), spec.k()), ranks, spec, goal);
+  }
+
+  @Override
+  public List<GemmSpec> problems() {
+    return List.of(spec);
+  }
+
+  /// Returns all forms of all methods, the unfused one first.
+  @Override
+  public List<Form> forms() {
+    var forms = new ArrayList<>(List.of(Overlap.unfused()));
+    if (spec.pattern().beside()) {
+      forms.add(Overlap.bulk());
+    }
+    for (int splits : SPLITS) {
+      forms.add(Overlap.pipelined(splits));
+      forms.add(Overlap.direct(splits));
+      forms.add(Overlap.ring(splits));
+    }
+    for (var form : List.copyOf(forms)) {
+      forms.add(form.replay());
+    }
+    return forms.stream().map(form -> Form.of(form.method().toString(), Tuning.of(form))).toList();
+  }
+
+  @Override
+  public boolean isPossible(Form form) {
+    int splits = form.tuning().overlap().orElseThrow().splits();
+    return splits == 1 || spec.m() / splits > 0;
+  }
+
+  @Override
+  public String alone() {
+    return "GEMM alone";
+  }
+
+  @Override
+  public double flops(String form) {
+    if (form.startsWith("all-gather alone")) {
+      return 0;
+    }
+    // Beside a collective, every rank computes a GEMM of these sizes.
+    return spec.pattern().beside() ? spec.flops() : spec.flops() / ranks;
+  }
+
+  @Override
+  public OptionalDouble goal() {
+    return ranks == GOAL_RANKS ? goalOnFour : OptionalDouble.empty();
+  }
+
+  @Override
+  public OptionalDouble goal(String form) {
+    return OptionalDouble.empty();
+  }
+
+  @Override
+  public int iterations(int most) {
+    return most;
+  }
+
+  @Override
+  public OpenWorkload open(ProcessGroup group) {
+    return new OpenGemm(group, spec);
+  }
+}

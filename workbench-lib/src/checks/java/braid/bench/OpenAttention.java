@@ -1,0 +1,130 @@
+package braid.bench;
+
+import braid.Attention;
+import braid.Chain;
+import braid.ProcessGroup;
+import braid.SymmetricTensor;
+import braid.model.AttentionSpec;
+import braid.model.ContextParallel;
+import braid.schedule.Tokens;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/// Attention on a group. All methods work on the same inputs. Equal work has inputs of its own, on
+/// a group of this rank alone.
+final class OpenAttention implements OpenWorkload {
+  private final ProcessGroup group;
+  private final AttentionWorkload workload;
+  private final Inputs inputs;
+
+  OpenAttention(ProcessGroup group, AttentionWorkload workload) {
+    this.group = group;
+    this.workload = workload;
+    inputs = new Inputs(group, workload.spec(), workload.hasBackward());
+  }
+
+  @Override
+  public BuiltForm build(Form form) {
+    var how = form.tuning().context().orElseThrow();
+    if (!form.name().equals(workload.alone())) {
+      return inputs.build(how);
+    }
+    var alone = group.subset("bench-alone-" + group.rank(), group.rank());
+    var equal = new Inputs(alone, workload.equalWork(), workload.hasBackward());
+    try {
+      var built = equal.build(how);
+      return new BuiltForm(
+          built.timing(),
+          () -> {
+            built.close();
+            equal.close();
+          });
+    } catch (RuntimeException | Error e) {
+      equal.close();
+      throw e;
+    }
+  }
+
+  @Override
+  public void close() {
+    inputs.close();
+  }
+
+  /// Query, key and value, and the output's gradient if there is a backward pass.
+  private static final class Inputs implements AutoCloseable {
+    private final ProcessGroup group;
+    private final AttentionSpec spec;
+    private final boolean hasBackward;
+    private final List<SymmetricTensor> all = new ArrayList<>();
+
+    Inputs(ProcessGroup group, AttentionSpec spec, boolean hasBackward) {
+      this.group = group;
+      this.spec = spec;
+      this.hasBackward = hasBackward;
+      try {
+        random(spec.heads());
+        random(spec.kvHeads());
+        random(spec.kvHeads());
+        if (hasBackward) {
+          random(spec.heads());
+        }
+      } catch (RuntimeException | Error e) {
+        close();
+        throw e;
+      }
+    }
+
+    private void random(int heads) {
+      long rows =
+          IntStream.range(0, group.size())
+              .mapToLong(rank -> Tokens.of(spec, group.size(), rank).rows())
+              .max()
+              .orElseThrow();
+      var tensor =
+          SymmetricTensor.on(group)
+              .shape(rows, (long) heads * spec.headSize())
+              .dtype(spec.dtype())
+              .allocate();
+      all.add(tensor);
+      RandomNumbers.fill(tensor.local(), all.size() + 31L * group.rank());
+    }
+
+    BuiltForm build(ContextParallel how) {
+      var attention =
+          Attention.on(group)
+              .spec(spec)
+              .method(how)
+              .query(all.get(0))
+              .key(all.get(1))
+              .value(all.get(2))
+              .build();
+      if (!hasBackward) {
+        return new BuiltForm(attention::time, attention::close);
+      }
+      try {
+        var gradient =
+            Attention.on(group)
+                .method(how)
+                .backward()
+                .forward(attention)
+                .outputGradient(all.get(3))
+                .build();
+        return new BuiltForm(
+            Chain.of(attention, gradient)::time,
+            () -> {
+              gradient.close();
+              attention.close();
+            });
+      } catch (RuntimeException | Error e) {
+        attention.close();
+        throw e;
+      }
+    }
+
+    @Override
+    public void close() {
+      all.reversed().forEach(SymmetricTensor::close);
+    }
+  }
+}

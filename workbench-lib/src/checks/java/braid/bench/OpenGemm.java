@@ -1,0 +1,48 @@
+package braid.bench;
+
+import braid.Pipeline;
+import braid.ProcessGroup;
+import braid.model.GemmSpec;
+import braid.model.Overlap;
+
+/// A GEMM on a group. The unfused pipeline holds the inputs, which the others copy.
+final class OpenGemm implements OpenWorkload {
+  private final ProcessGroup group;
+  private final GemmSpec spec;
+  private final Pipeline first;
+
+  OpenGemm(ProcessGroup group, GemmSpec spec) {
+    this.group = group;
+    this.spec = spec;
+    first = pipeline(Overlap.unfused());
+    RandomNumbers.fill(first.input(), 1 + 31L * group.rank());
+    RandomNumbers.fill(first.weight(), 2 + 31L * group.rank());
+    if (spec.pattern().beside()) {
+      RandomNumbers.fill(first.besideInput(), 3 + 31L * group.rank());
+    }
+  }
+
+  private Pipeline pipeline(Overlap how) {
+    return Pipeline.on(group).gemm(spec).overlap(how).build();
+  }
+
+  @Override
+  public BuiltForm build(Form form) {
+    var how = form.tuning().overlap().orElseThrow();
+    if (how.equals(first.overlap())) {
+      return new BuiltForm(first::time, () -> {});
+    }
+    var pipe = pipeline(how);
+    pipe.input().copyFrom(first.input());
+    pipe.weight().copyFrom(first.weight());
+    if (spec.pattern().beside()) {
+      pipe.besideInput().copyFrom(first.besideInput());
+    }
+    return new BuiltForm(pipe::time, pipe::close);
+  }
+
+  @Override
+  public void close() {
+    first.close();
+  }
+}
