@@ -11,9 +11,10 @@ import java.util.Map;
 
 /// Times the methods of some workloads, on all ranks of a group together.
 ///
-/// [#choose] times every form of every method and keeps the fastest of each; it prints the forms
-/// that the group cannot run. [#round] times the fastest ones again. It prints a line per form,
-/// `bench TAB workload TAB form TAB milliseconds`, with the median of the slowest rank.
+/// [#choose] times every form of every method and keeps the fastest of each. [#round] times the
+/// fastest ones again. It prints a line per form, `bench TAB workload TAB form TAB milliseconds`,
+/// with the median of the slowest rank. A form that the group cannot run is left out with a line
+/// that says why.
 public final class MethodTimes {
   /// Begins each line.
   public static final String MARK = "bench";
@@ -38,19 +39,26 @@ public final class MethodTimes {
     return Math.min(MOST_WARM_UP, iterations);
   }
 
-  /// Times all forms, and keeps the fastest of each method.
+  /// Times all forms, and keeps the fastest of each method. Methods of one form need no choice.
   public void choose() {
     for (var workload : workloads) {
-      var times = time(workload, workload.forms());
-      var fastest = new HashMap<String, Form>();
-      times.entrySet().stream()
-          .sorted(Map.Entry.comparingByValue())
-          .forEach(form -> fastest.putIfAbsent(form.getKey().method(), form.getKey()));
-      chosen.put(workload, workload.forms().stream().filter(fastest::containsValue).toList());
+      var forms = workload.forms();
+      boolean isChoice = forms.stream().map(Form::method).distinct().count() < forms.size();
+      chosen.put(workload, isChoice ? fastest(workload) : forms);
     }
   }
 
-  /// Times the fastest form of each method, and prints the times.
+  private List<Form> fastest(Workload workload) {
+    var times = time(workload, workload.forms());
+    var fastest = new HashMap<String, Form>();
+    times.entrySet().stream()
+        .sorted(Map.Entry.comparingByValue())
+        .forEach(form -> fastest.putIfAbsent(form.getKey().method(), form.getKey()));
+    return workload.forms().stream().filter(fastest::containsValue).toList();
+  }
+
+  /// Times the fastest form of each method, and prints the times. Forms that the group cannot run
+  /// are left out from now on.
   public void round() {
     for (var workload : workloads) {
       var forms = chosen.get(workload);
@@ -58,8 +66,10 @@ public final class MethodTimes {
         throw new BraidException("no forms are chosen; call choose() before round()");
       }
       var times = time(workload, forms);
-      for (var form : forms) {
-        if (group.rank() == 0 && times.containsKey(form)) {
+      var possible = forms.stream().filter(times::containsKey).toList();
+      chosen.put(workload, possible);
+      if (group.rank() == 0) {
+        for (var form : possible) {
           System.out.printf(
               Locale.ROOT,
               "%s\t%s\t%s\t%.5f%n",

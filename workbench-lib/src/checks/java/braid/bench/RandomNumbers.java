@@ -1,7 +1,6 @@
 package braid.bench;
 
 import braid.Tensor;
-import java.util.Arrays;
 import java.util.Random;
 
 /// Random numbers of unit variance: a GPU that multiplies small integers needs less power and so
@@ -24,11 +23,11 @@ final class RandomNumbers {
     for (int i = 0; i < block.length; i++) {
       block[i] = (float) random.nextGaussian();
     }
-    for (long row = 0; row < rows; row += count) {
-      long here = Math.min(count, rows - row);
-      tensor
-          .rows(row, here)
-          .copyFrom(here == count ? block : Arrays.copyOf(block, Math.toIntExact(here * columns)));
+    tensor.rows(0, count).copyFrom(block);
+    // Twice as many rows each time, within the device.
+    for (long row = count; row < rows; row *= 2) {
+      long here = Math.min(row, rows - row);
+      tensor.rows(row, here).copyFrom(tensor.rows(0, here));
     }
   }
 }

@@ -149,21 +149,20 @@ final class GpuTable {
         forms.entrySet().stream()
             .filter(form -> form.getKey().startsWith(UNFUSED))
             .map(Map.Entry::getValue)
-            .findFirst()
-            .orElse(best);
+            .findFirst();
     var least = least(workload);
     var rival = fastest(rivals(peers.of(workload.name())));
     var row = new ArrayList<String>();
     row.add(workload.name());
     row.add(alone(workload).map(values -> number(median(values))).orElse(NOTHING));
-    row.add(number(median(unfused)));
+    row.add(unfused.map(values -> number(median(values))).orElse(NOTHING));
     row.add(number(median(best)));
     row.add(fastest.get().getKey());
     row.add(least.map(values -> ratio(best, values)).orElse(NOTHING));
     row.add(goal(workload.goal()));
     row.add(rival.map(form -> ratio(best, form.getValue())).orElse(NOTHING));
     row.add(rival.map(Map.Entry::getKey).orElse(NOTHING));
-    row.add(least.map(values -> hidden(unfused, best, values)).orElse(NOTHING));
+    row.add(unfused.flatMap(all -> least.map(values -> hidden(all, best, values))).orElse(NOTHING));
     row.add(prediction(workload, fastest.get().getKey()));
     return Optional.of(row);
   }

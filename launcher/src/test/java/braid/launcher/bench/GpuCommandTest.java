@@ -265,7 +265,7 @@ class GpuCommandTest {
             "--iterations",
             "2",
             "--rounds",
-            "1");
+            "2");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
     for (var passes : List.of("forward only", "forward + backward")) {
       var name = "attention 32 tokens, 8 KV heads, " + passes;
