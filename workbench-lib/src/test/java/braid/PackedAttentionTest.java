@@ -289,15 +289,39 @@ class PackedAttentionTest {
         assertThat(sums(Schedule.of(within, method, 2), rank)).isZero();
         assertThat(sums(Schedule.of(within.backward(), method, 2), rank)).isZero();
       }
-      // Rank 1 merges the output of the sequence across both and rounds its query's gradient, rank
-      // 0
-      // adds and rounds those of key and value.
+      // Rank 1 merges the output of the sequence across both, and rounds its query's gradient.
+      // Rank 0 adds and rounds those of key and value.
       assertThat(sums(Schedule.of(across, method, 2), 0)).isZero();
       assertThat(sums(Schedule.of(across, method, 2), 1)).isEqualTo(1);
       assertThat(sums(Schedule.of(across.backward(), method, 2), 0)).isEqualTo(4);
       assertThat(sums(Schedule.of(across.backward(), method, 2), 1)).isEqualTo(1);
     }
     assertThat(sums(Schedule.of(plain.backward(), ContextParallel.ulysses(), 2), 0)).isZero();
+  }
+
+  /// Rank 0 holds tokens 0 to 15, a sequence, and 48 to 63, which nobody else sees but which see
+  /// all of the second sequence. Rank 1 holds the tokens between.
+  @Test
+  void f3ARankWritesOneRunAtOnceAndSumsTheOther() {
+    var spec =
+        AttentionSpec.of(64, 4, 8)
+            .kvHeads(2)
+            .causal()
+            .layout(TokenLayout.ZIGZAG)
+            .dtype(DType.BF16)
+            .packed(0, 16, 64);
+    for (var method :
+        List.of(
+            ContextParallel.ring(),
+            ContextParallel.ring().neighborToNeighbor(),
+            ContextParallel.allGatherKv().streams(2))) {
+      assertThat(sums(Schedule.of(spec, method, 2), 0)).as("%s", method).isEqualTo(1);
+      assertThat(sums(Schedule.of(spec, method, 2), 1)).as("%s", method).isEqualTo(1);
+      // The gradient of the later queries.
+      assertThat(sums(Schedule.of(spec.backward(), method, 2), 0)).as("%s", method).isEqualTo(1);
+      // That of the later queries, two pieces of key and value that arrive, and both rounded.
+      assertThat(sums(Schedule.of(spec.backward(), method, 2), 1)).as("%s", method).isEqualTo(7);
+    }
   }
 
   private static long sums(Schedule schedule, int rank) {

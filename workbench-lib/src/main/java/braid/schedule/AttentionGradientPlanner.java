@@ -13,9 +13,9 @@ import braid.schedule.GradientBlocks.Queries;
 import braid.schedule.Parcels.Parcel;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.IntFunction;
 import java.util.function.Predicate;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
 /// Plans the backward pass of attention over a divided sequence. Every rank fetches the keys and
 /// values that its queries see, as in the forward pass, and computes the gradients of its queries.
@@ -51,9 +51,6 @@ final class AttentionGradientPlanner {
 
   private final Parcels parcels;
 
-  /// Parcels by the rank that they arrive at.
-  private final List<List<Parcel>> arrivals;
-
   private final Lane back;
   private final Lane adder;
   private final List<Lane> lanes;
@@ -72,15 +69,17 @@ final class AttentionGradientPlanner {
     gradients = new KeyValue(builder.local(Part.KEY_GRADIENT), builder.local(Part.VALUE_GRADIENT));
     boolean direct = spec.dtype() == DType.FP32;
     var own = fetched.own().key();
-    sums = direct ? gradients : wide("sum of ", "", gradients, own.shapes());
+    var ofKeys = summed(own, rank -> Tokens.seenByNoOther(spec, ranks, rank));
+    sums = direct ? gradients : wide("sum of ", "", gradients, ofKeys);
+    var ofQueries = summed(query, rank -> Tokens.seeingNoOther(spec, ranks, rank));
     for (int lane = 0; lane < how.streams(); lane++) {
       queryGradients.add(
-          lane == 0 && direct ? queryGradient : wide("query gradient " + lane, query.shapes()));
+          lane == 0 && direct ? queryGradient : wide("query gradient " + lane, ofQueries));
     }
     for (int slot = 0; slot < fetched.slots(); slot++) {
       parts.add(wide("part of ", " " + slot, gradients, fetched.shapes()));
     }
-    arrivals =
+    var arrivals =
         how.neighborsOnly()
             ? IntStream.range(0, ranks).mapToObj(this::fromPredecessor).toList()
             : Parcels.toOwners(how, ranks, fetched::pieces);
@@ -101,6 +100,16 @@ final class AttentionGradientPlanner {
 
   Schedule plan() {
     return builder.steps(program -> new OfRank(program).write());
+  }
+
+  /// Returns the shapes of sums; ranks without a run of several blocks need none.
+  private List<Shape> summed(Buffer like, IntFunction<List<Tokens.Run>> ofOneBlock) {
+    return Schedule.Builder.shapes(
+        ranks,
+        rank -> {
+          boolean all = ofOneBlock.apply(rank).equals(Tokens.of(spec, ranks, rank).runs());
+          return new Shape(all ? 0 : like.rows(rank), like.columns(rank));
+        });
   }
 
   private KeyValue wide(String prefix, String suffix, KeyValue like, List<Shape> shapes) {
@@ -124,6 +133,11 @@ final class AttentionGradientPlanner {
     /// Units with gradients, in slots of [#parts].
     private final Turns turns;
 
+    /// Runs whose gradient of the query, and of key and value, is that of one block.
+    private final List<Tokens.Run> seeingNoOther;
+
+    private final List<Tokens.Run> seenByNoOther;
+
     /// Gradients of the query by the keys of each lane.
     private final List<GradientBlocks> blocks;
 
@@ -135,6 +149,8 @@ final class AttentionGradientPlanner {
       this.returned = parcels.of(program, others.signals());
       this.units = others.units();
       this.turns = Turns.of(fetched.slots(), units, this::hasParts);
+      this.seeingNoOther = Tokens.seeingNoOther(spec, ranks, rank);
+      this.seenByNoOther = Tokens.seenByNoOther(spec, ranks, rank);
       this.blocks = queryGradients.stream().map(this::blocks).toList();
     }
 
@@ -144,26 +160,7 @@ final class AttentionGradientPlanner {
           spec,
           tokens,
           new Queries(query, output, lse, outputGradient),
-          run -> seeOnlyTheirOwn(run) ? queryGradient : gradient);
-    }
-
-    /// Returns whether the queries of a run see no keys but their own.
-    private boolean seeOnlyTheirOwn(Tokens.Run queries) {
-      return Stream.concat(
-              tokens.runs().stream(), units.stream().flatMap(unit -> unit.blocks().stream()))
-          .filter(keys -> !keys.positions().equals(queries.positions()))
-          .allMatch(keys -> Tokens.seen(spec, queries, keys.positions()).isEmpty());
-    }
-
-    /// Returns whether no queries but their own see the keys of a run.
-    private boolean areSeenByTheirOwn(Tokens.Run keys) {
-      return tokens.runs().stream()
-              .filter(queries -> !queries.equals(keys))
-              .allMatch(queries -> Tokens.seen(spec, queries, keys.positions()).isEmpty())
-          && arrivals.get(rank).stream()
-              .filter(parcel -> parcel.owner() == rank)
-              .flatMap(parcel -> parcel.pieces().stream())
-              .noneMatch(piece -> piece.run().equals(keys));
+          run -> seeingNoOther.contains(run) ? queryGradient : gradient);
     }
 
     /// A ring: while a chunk is attended to, the next is fetched, and the gradients of the one
@@ -319,7 +316,11 @@ final class AttentionGradientPlanner {
         blocks
             .getFirst()
             .attend(
-                lanes.getFirst(), 0, own, fetched.own(), areSeenByTheirOwn(own) ? gradients : sums);
+                lanes.getFirst(),
+                0,
+                own,
+                fetched.own(),
+                seenByNoOther.contains(own) ? gradients : sums);
       }
     }
 
@@ -357,7 +358,7 @@ final class AttentionGradientPlanner {
         var _ = returned.add(adder, _ -> true, sums, own);
       }
       if (!sums.equals(gradients)) {
-        var summed = tokens.runs().stream().filter(run -> !areSeenByTheirOwn(run)).toList();
+        var summed = tokens.runs().stream().filter(run -> !seenByNoOther.contains(run)).toList();
         // Runs are in rows one after another.
         boolean all = summed.equals(tokens.runs());
         var rows = all ? List.of(new Slice(0, tokens.rows())) : rows(summed);
@@ -387,7 +388,7 @@ final class AttentionGradientPlanner {
         var all = new ArrayList<Region>();
         for (int lane = 0; lane < lanes.size(); lane++) {
           if (blocks.get(lane).hasBegun(queries)) {
-            var of = seeOnlyTheirOwn(queries) ? queryGradient : queryGradients.get(lane);
+            var of = seeingNoOther.contains(queries) ? queryGradient : queryGradients.get(lane);
             all.add(of.on(rank, queries.rows()));
           }
         }

@@ -5,6 +5,7 @@ import braid.model.ContextParallel;
 import braid.model.ContextParallel.Method;
 import braid.model.DType;
 import braid.model.Transport;
+import braid.schedule.Buffer.Shape;
 import braid.schedule.FetchedKeys.Unit;
 import braid.schedule.Step.Partial;
 import java.util.ArrayList;
@@ -12,7 +13,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
 /// Plans attention over a divided sequence. Every rank fetches the keys and values that its queries
 /// see, from their owners or from its neighbor in a ring, and computes with them as they arrive.
@@ -25,6 +25,7 @@ import java.util.stream.Stream;
 final class AttentionPlanner {
   private final AttentionSpec spec;
   private final ContextParallel how;
+  private final int ranks;
   private final Schedule.Builder builder;
   private final FetchedKeys fetched;
   private final Buffer query;
@@ -40,6 +41,7 @@ final class AttentionPlanner {
   AttentionPlanner(AttentionSpec spec, ContextParallel how, int ranks) {
     this.spec = spec;
     this.how = how;
+    this.ranks = ranks;
     this.builder = Schedule.on(new Goal.Attention(spec, how), ranks);
     query = builder.local(Part.QUERY);
     fetched = new FetchedKeys(spec, how, builder, ranks, false);
@@ -77,8 +79,18 @@ final class AttentionPlanner {
     return builder.steps(program -> new OfRank(program).write());
   }
 
+  /// Ranks whose queries all see keys of one block only need no partial results.
   private Buffer partial(String name, Buffer like) {
-    return builder.add(new Buffer(name, DType.FP32, like.shapes(), false, false));
+    var shapes =
+        Schedule.Builder.shapes(
+            ranks,
+            rank -> {
+              boolean all =
+                  Tokens.seeingNoOther(spec, ranks, rank)
+                      .equals(Tokens.of(spec, ranks, rank).runs());
+              return new Shape(all ? 0 : like.rows(rank), like.columns(rank));
+            });
+    return builder.add(new Buffer(name, DType.FP32, shapes, false, false));
   }
 
   /// The steps of one rank.
@@ -89,8 +101,8 @@ final class AttentionPlanner {
     private final FetchedKeys.OfRank others;
     private final List<Unit> units;
 
-    /// Runs of queries that one block attends to, which is of their own keys.
-    private final Set<Tokens.Run> once = new HashSet<>();
+    /// Runs of queries that only the block of their own keys attends to.
+    private final List<Tokens.Run> ofOneBlock;
 
     /// Runs of queries that each lane has begun a partial result of.
     private final List<Set<Tokens.Run>> begun = new ArrayList<>();
@@ -101,17 +113,8 @@ final class AttentionPlanner {
       this.tokens = Tokens.of(spec, program.ranks(), rank);
       this.others = fetched.of(program);
       this.units = others.units();
+      this.ofOneBlock = Tokens.seeingNoOther(spec, ranks, rank);
       lanes.forEach(_ -> begun.add(new HashSet<>()));
-      for (var queries : tokens.runs()) {
-        long blocks =
-            Stream.concat(
-                    tokens.runs().stream(), units.stream().flatMap(unit -> unit.blocks().stream()))
-                .filter(keys -> !seen(queries, keys.positions()).isEmpty())
-                .count();
-        if (blocks == 1) {
-          once.add(queries);
-        }
-      }
     }
 
     /// A ring: while a chunk is attended to, the next is fetched into the other of two buffers.
@@ -243,7 +246,7 @@ final class AttentionPlanner {
 
     private Partial partial(int lane, Tokens.Run queries) {
       return new Partial(
-          (once.contains(queries) ? output : outputs.get(lane)).on(rank, queries.rows()),
+          (ofOneBlock.contains(queries) ? output : outputs.get(lane)).on(rank, queries.rows()),
           statistics.get(lane).on(rank, queries.rows()));
     }
 

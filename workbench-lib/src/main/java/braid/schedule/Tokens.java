@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// The tokens of one rank: consecutive positions of the sequence in consecutive rows, in one run or
 /// in two.
@@ -65,6 +66,33 @@ public record Tokens(List<Run> runs) {
       row += positions.length();
     }
     return new Tokens(runs);
+  }
+
+  /// Returns the runs of a rank whose queries see no keys of another run of any rank.
+  static List<Run> seeingNoOther(AttentionSpec spec, int ranks, int rank) {
+    return of(spec, ranks, rank).runs.stream()
+        .filter(
+            queries -> others(spec, ranks, queries).allMatch(keys -> seesNone(spec, queries, keys)))
+        .toList();
+  }
+
+  /// Returns the runs of a rank whose keys are seen by no queries of another run of any rank.
+  static List<Run> seenByNoOther(AttentionSpec spec, int ranks, int rank) {
+    return of(spec, ranks, rank).runs.stream()
+        .filter(
+            keys -> others(spec, ranks, keys).allMatch(queries -> seesNone(spec, queries, keys)))
+        .toList();
+  }
+
+  private static Stream<Run> others(AttentionSpec spec, int ranks, Run than) {
+    return IntStream.range(0, ranks)
+        .mapToObj(rank -> of(spec, ranks, rank))
+        .flatMap(tokens -> tokens.runs.stream())
+        .filter(run -> !run.positions().equals(than.positions()));
+  }
+
+  private static boolean seesNone(AttentionSpec spec, Run queries, Run keys) {
+    return seen(spec, queries, keys.positions()).isEmpty();
   }
 
   /// Returns the number of rows.

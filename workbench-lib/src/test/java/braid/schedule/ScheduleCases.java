@@ -182,8 +182,10 @@ final class ScheduleCases {
                 spec.causal().dtype(DType.BF16),
                 packed(spec),
                 packed(spec.causal()),
-                padded(spec),
-                padded(spec.causal().window(5)))) {
+                packed(spec.causal()).dtype(DType.BF16),
+                padded(spec).dtype(DType.BF16),
+                padded(spec.causal().window(5)),
+                spec.causal().window(5).dtype(DType.BF16))) {
           add(cases, masked, way.method(), ranks, random);
         }
       }

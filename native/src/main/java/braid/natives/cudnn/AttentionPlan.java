@@ -8,7 +8,9 @@ import org.bytedeco.cuda.global.cudnn;
 /// A graph that cuDNN has compiled. Closed with its [Cudnn].
 public final class AttentionPlan {
   private static final long ALIGNMENT_BYTES = 256;
-  private static final long OPERAND_ALIGNMENT_BYTES = 16;
+
+  /// Operands are at multiples of this.
+  public static final long OPERAND_ALIGNMENT_BYTES = 16;
 
   private final Cudnn owner;
   private final OperationGraph graph;

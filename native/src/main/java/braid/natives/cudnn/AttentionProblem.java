@@ -35,7 +35,6 @@ public record AttentionProblem(
   private static final int AMPERE = 80;
   private static final int HOPPER = 90;
   private static final int BLACKWELL = 100;
-  private static final int CONSUMER_BLACKWELL = 120;
 
   /// Sequences that are computed together.
   ///
@@ -120,9 +119,9 @@ public record AttentionProblem(
     if (sequences.arePacked()) {
       return shift > 0
           ? because("shift must be 0 for packed sequences but was %d".formatted(shift))
-          : architecture < HOPPER || architecture >= CONSUMER_BLACKWELL
+          : architecture < HOPPER || architecture >= BLACKWELL
               ? because(
-                  "packed sequences need compute capability 9.0 to 11.x, found %s"
+                  "packed sequences were tried on compute capability 9.0 only, found %s"
                       .formatted(Feature.capability(architecture)))
               : Optional.empty();
     }

@@ -121,7 +121,9 @@ public final class Cudnn implements AutoCloseable {
 
   private Optional<String> rule(Key key) {
     var feature =
-        key.direction == Direction.FORWARD ? Feature.ATTENTION : Feature.ATTENTION_BACKWARD;
+        key.problem.sequences().arePacked()
+            ? Feature.PACKED_ATTENTION
+            : key.direction == Direction.FORWARD ? Feature.ATTENTION : Feature.ATTENTION_BACKWARD;
     return feature
         .refusal(version)
         .map(why -> feature.title() + " " + why)
@@ -134,7 +136,9 @@ public final class Cudnn implements AutoCloseable {
     if (key.direction == Direction.FORWARD || !key.problem.sequences().arePacked()) {
       return Optional.empty();
     }
-    // cuDNN 9.19 accepts other sizes, but leaves out part of the query's gradient.
+    // cuDNN 9.19 accepts other sizes, but leaves out part of the query's gradient if the fp32 sum
+    // of
+    // it is packed.
     int headSize = key.problem.headSize();
     if (headSize % PACKED_BACKWARD_MULTIPLE != 0) {
       return Optional.of(

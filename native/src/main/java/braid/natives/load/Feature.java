@@ -16,6 +16,8 @@ public enum Feature {
   ATTENTION("cuDNN's attention", Component.of(Library.CUDNN), "9.14"),
   /// Earlier versions need a padding mask for numbers of keys that are no multiple of 128.
   ATTENTION_BACKWARD("cuDNN's attention backward", Component.of(Library.CUDNN), "9.16"),
+  /// The first version that was tried.
+  PACKED_ATTENTION("cuDNN's packed attention", Component.of(Library.CUDNN), "9.19"),
   FP8("GEMMs in fp8", Component.GPU, "8.9"),
   KERNELS("sums, worker copies, signals", Component.GPU, "8.0"),
   COMPILED_KERNELS("sums, worker copies, signals", Component.of(Library.NVRTC)),

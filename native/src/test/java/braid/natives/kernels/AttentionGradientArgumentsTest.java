@@ -24,22 +24,34 @@ class AttentionGradientArgumentsTest {
 
   private static AttentionGradientArguments of(
       ElementType type, int size, int keys, Rows outputGradient, Rows queryGradient) {
-    int columns = HEADS * size;
-    int kvColumns = columns / GROUP;
-    var ofKey = rows(ElementType.FP32, keys, kvColumns);
+    var ofKey = rows(ElementType.FP32, keys, HEADS / GROUP * size);
     return AttentionGradientArguments.of(
-        AttentionArguments.of(
-            rows(type, ROWS, columns),
-            rows(type, keys, kvColumns),
-            rows(type, keys, kvColumns),
-            rows(type, ROWS, columns),
-            rows(ElementType.FP32, ROWS, HEADS),
-            new Heads(HEADS, GROUP, size),
-            new Mask(0, 0, true, 0),
-            0.125f,
-            false),
+        attention(type, size, keys),
         new Gradients(outputGradient, queryGradient, ofKey, ofKey, false, true),
         new Memory(0x2000, 0, 0));
+  }
+
+  private static AttentionGradientArguments of(
+      Rows narrow, Rows keyGradient, Rows valueGradient, boolean adds) {
+    return AttentionGradientArguments.of(
+        attention(ElementType.BF16, 64, KEYS),
+        new Gradients(narrow, narrow, keyGradient, valueGradient, false, adds),
+        new Memory(0x2000, 0, 0));
+  }
+
+  private static AttentionArguments attention(ElementType type, int size, int keys) {
+    int columns = HEADS * size;
+    int kvColumns = columns / GROUP;
+    return AttentionArguments.of(
+        rows(type, ROWS, columns),
+        rows(type, keys, kvColumns),
+        rows(type, keys, kvColumns),
+        rows(type, ROWS, columns),
+        rows(ElementType.FP32, ROWS, HEADS),
+        new Heads(HEADS, GROUP, size),
+        new Mask(0, 0, true, 0),
+        0.125f,
+        false);
   }
 
   private static AttentionGradientArguments of(ElementType type, int size) {
@@ -116,6 +128,11 @@ class AttentionGradientArgumentsTest {
     var fp16 = rows(ElementType.FP16, ROWS, 384);
     assertThatThrownBy(() -> of(ElementType.BF16, 64, KEYS, output, fp16))
         .hasMessage("gradients must be FP32 or BF16 but one was FP16");
+    var keys = rows(ElementType.BF16, KEYS, 192);
+    assertThatThrownBy(() -> of(output, keys, keys, true))
+        .hasMessage("gradients must be FP32 to be added to but one was BF16");
+    assertThatThrownBy(() -> of(output, keys, rows(ElementType.FP32, KEYS, 192), false))
+        .hasMessage("gradients of key and value must have one type but were BF16 and FP32");
     assertThatThrownBy(
             () -> of(ElementType.BF16, 64, KEYS, output, rows(ElementType.FP32, ROWS - 1, 384)))
         .hasMessage(

@@ -35,6 +35,8 @@ class FeatureTest {
     "ATTENTION, 9.14.0, true",
     "ATTENTION_BACKWARD, 9.15.1, false",
     "ATTENTION_BACKWARD, 9.19.0, true",
+    "PACKED_ATTENTION, 9.18.1, false",
+    "PACKED_ATTENTION, 9.19.0, true",
     "GEMMS, 12.6, false",
     "GEMMS, 13.1.0, true",
     "GEMMS, unknown, true",

@@ -67,13 +67,7 @@ public final class Attender implements AutoCloseable {
   ///
   /// @throws BraidException if cuDNN is required and cannot compute the block
   public Prepared prepare(AttentionBlock block, Scratch scratch) {
-    Function<AttentionProblem, Optional<String>> cannot = problem -> cudnn().cannot(problem);
-    var all = sequences(Sequences.of(block), cannot);
-    if (CudnnAttention.isDirect(block)
-        && all.stream().skip(1).anyMatch(each -> each.block().key().rows() > 0)) {
-      // Nothing is added to a result in 16 bits.
-      all = sequences(Sequences.eachOf(block), cannot);
-    }
+    var all = sequences(block, problem -> cudnn().cannot(problem));
     if (all.stream().allMatch(each -> each.problem().isEmpty())) {
       var whole = all.size() == 1 ? all.getFirst().block() : block;
       var tables = all.size() == 1 ? Arguments.Tables.NONE : tables(block, scratch);
@@ -81,6 +75,12 @@ public final class Attender implements AutoCloseable {
       return new Prepared(Optional.empty(), on -> kernels.attend(on, arguments));
     }
     var launches = new ArrayList<Launch>();
+    var output = block.result().output();
+    // Sequences share no rows, so they write a result in 16 bits one after another.
+    boolean narrow = CudnnAttention.isNarrow(output);
+    if (narrow && all.stream().mapToInt(Sequences::seeingRows).sum() < block.query().rows()) {
+      launches.add(on -> CudnnAttention.clear(on, output));
+    }
     // Packed sequences come first, and begin all rows of the block.
     boolean begun = false;
     for (var each : all) {
@@ -89,7 +89,7 @@ public final class Attender implements AutoCloseable {
         launches.add(engineOfCudnn().forward(each, continued, scratch));
         begun |= each.arePacked();
       } else if (!continued || each.block().key().rows() > 0) {
-        var own = continued ? each.block().asContinued() : each.block();
+        var own = continued && !narrow ? each.block().asContinued() : each.block();
         var arguments = Arguments.of(own, Arguments.Tables.NONE);
         launches.add(on -> kernels.attend(on, arguments));
       }
@@ -103,10 +103,10 @@ public final class Attender implements AutoCloseable {
   /// @param cannot returns why cuDNN cannot solve a problem
   /// @throws BraidException if cuDNN is required and cannot compute a sequence
   private List<Sequences> sequences(
-      List<Sequences> of, Function<AttentionProblem, Optional<String>> cannot) {
+      AttentionBlock block, Function<AttentionProblem, Optional<String>> cannot) {
     var all = new ArrayList<Sequences>();
     var alone = new ArrayList<Sequences>();
-    for (var each : of) {
+    for (var each : Sequences.of(block)) {
       if (!each.arePacked()) {
         alone.add(each);
       } else if (cudnn != null && cannot.apply(each.problem().orElseThrow()).isEmpty()) {
@@ -213,9 +213,7 @@ public final class Attender implements AutoCloseable {
   public Prepared prepare(AttentionGradientBlock gradient, Scratch scratch) {
     var block = gradient.block();
     var all =
-        sequences(
-                Sequences.of(block),
-                problem -> cudnn().cannotBackward(problem, gradient.deterministic()))
+        sequences(block, problem -> cudnn().cannotBackward(problem, gradient.deterministic()))
             .stream()
             .filter(each -> each.rows().count() > 0)
             .toList();
@@ -227,20 +225,20 @@ public final class Attender implements AutoCloseable {
     var launches = new ArrayList<Launch>();
     var first = all.getFirst();
     var query = gradient.queryGradient();
-    boolean begunRows =
+    boolean queryBegins =
         gradient.continuesQuery() || begins(first, query, first.haveAllRowsOf(block));
-    if (!begunRows) {
+    if (!queryBegins) {
       launches.add(on -> CudnnAttention.clear(on, query));
     }
     var key = gradient.keyGradient();
-    boolean begunKeys = gradient.continuesKeys() || begins(first, key, first.haveAllKeysOf(block));
-    if (!begunKeys) {
+    boolean keysBegin = gradient.continuesKeys() || begins(first, key, first.haveAllKeysOf(block));
+    if (!keysBegin) {
       launches.add(on -> CudnnAttention.clear(on, key));
       launches.add(on -> CudnnAttention.clear(on, gradient.valueGradient()));
     }
     boolean addsQuery =
-        !CudnnAttention.isDirect(query) && (gradient.continuesQuery() || !begunRows);
-    boolean addsKeys = !CudnnAttention.isDirect(key) && (gradient.continuesKeys() || !begunKeys);
+        !CudnnAttention.isNarrow(query) && (gradient.continuesQuery() || !queryBegins);
+    boolean addsKeys = !CudnnAttention.isNarrow(key) && (gradient.continuesKeys() || !keysBegin);
     for (var each : all) {
       var of = each.arePacked() ? gradient : gradient.of(each.block());
       launches.add(
@@ -248,15 +246,15 @@ public final class Attender implements AutoCloseable {
               ? engineOfCudnn().backward(each, of, addsQuery, addsKeys, scratch)
               : ownBackward(of, addsQuery, addsKeys, scratch));
       // Sequences share no rows and no keys, so gradients in 16 bits need no sums.
-      addsQuery = !CudnnAttention.isDirect(query);
-      addsKeys = !CudnnAttention.isDirect(key);
+      addsQuery = !CudnnAttention.isNarrow(query);
+      addsKeys = !CudnnAttention.isNarrow(key);
     }
     return new Prepared(Optional.of(BY_CUDNN), on -> launches.forEach(launch -> launch.on(on)));
   }
 
   /// Returns whether the first sequences of a block begin a gradient in all of its rows.
   private static boolean begins(Sequences first, Matrix gradient, boolean haveAll) {
-    return haveAll || (first.arePacked() && !CudnnAttention.isDirect(gradient));
+    return haveAll || (first.arePacked() && !CudnnAttention.isNarrow(gradient));
   }
 
   private Launch ownBackward(

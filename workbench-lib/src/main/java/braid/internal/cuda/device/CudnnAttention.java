@@ -1,11 +1,11 @@
 package braid.internal.cuda.device;
 
-import braid.internal.work.AttentionBlock;
 import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.Matrix;
 import braid.model.DType;
 import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuStream;
+import braid.natives.cudnn.AttentionPlan;
 import braid.natives.cudnn.Cudnn;
 import braid.natives.kernels.AttentionKernels;
 import braid.natives.kernels.ElementType;
@@ -35,7 +35,7 @@ final class CudnnAttention {
   }
 
   /// Prepares the attention of some sequences of a block. If not `continued`, packed sequences
-  /// begin all rows of the block.
+  /// begin all rows of the block; a result in 16 bits has their output only.
   Launch forward(Sequences sequences, boolean continued, Scratch scratch) {
     var block = sequences.block();
     var problem = sequences.problem().orElseThrow();
@@ -46,8 +46,8 @@ final class CudnnAttention {
     int heads = problem.heads();
     int headSize = problem.headSize();
     // A result in cuDNN's type needs no scratch memory for the output.
-    boolean direct = isDirect(block);
-    if (direct && (continued || seeing.count() < block.query().rows())) {
+    boolean direct = isNarrow(result.output());
+    if (direct && block.continued()) {
       throw new IllegalArgumentException(
           "a partial result must be in fp32 but is in " + result.output().dtype());
     }
@@ -55,7 +55,7 @@ final class CudnnAttention {
         direct ? 0 : Scratch.aligned((long) seeing.count() * heads * headSize * Short.BYTES);
     long statsBytes = Scratch.aligned((long) seeing.count() * heads * Float.BYTES);
     long base = scratch.take(outputBytes + statsBytes + plan.workspaceBytes());
-    long output = direct ? row(result.output(), 0) : base;
+    long output = direct ? row(result.output(), seeing.first()) : base;
     long stats = base + outputBytes;
     long workspace = stats + statsBytes;
     var operands =
@@ -79,19 +79,10 @@ final class CudnnAttention {
             seeing.count(),
             sequences.arePacked(),
             tables.rows());
-    boolean clears = direct && tables.rows() != 0;
     return on -> {
-      if (clears) {
-        clear(on, result.output());
-      }
       plan.run(on, workspace, operands);
       kernels.fold(on, computed, seeing.first() - kept, rows, heads, headSize, to, lse, continued);
     };
-  }
-
-  /// Returns whether the result of a block is in its own type of 16 bits.
-  static boolean isDirect(AttentionBlock block) {
-    return block.result().output().dtype() == block.spec().dtype();
   }
 
   /// Prepares the gradients of some sequences of a block. Sums that begin with packed sequences
@@ -110,12 +101,14 @@ final class CudnnAttention {
     int heads = block.spec().heads();
     var ofRows = gradient.queryGradient().rows(seeing.first(), seeing.count());
     long lse = row(block.result().lse(), seeing.first());
-    // Those of packed sequences are read row by row, as they are.
-    long statsBytes = packed ? 0 : Scratch.aligned((long) seeing.count() * heads * Float.BYTES);
+    // Those of packed sequences are read row by row, as they are, if cuDNN can read them there.
+    boolean inPlace = packed && lse % AttentionPlan.OPERAND_ALIGNMENT_BYTES == 0;
+    long lseBytes = (long) seeing.count() * heads * Float.BYTES;
+    long statsBytes = inPlace ? 0 : Scratch.aligned(lseBytes);
     long rowBytes = narrowBytes(ofRows);
     long keyBytes = narrowBytes(gradient.keyGradient());
     long base = scratch.take(statsBytes + rowBytes + 2 * keyBytes + plan.workspaceBytes());
-    long stats = packed ? lse : base;
+    long stats = inPlace ? lse : base;
     long narrow = base + statsBytes;
     var query = new Gradient(ofRows, narrow, tables.rows(), addsQuery);
     var key = new Gradient(gradient.keyGradient(), narrow + rowBytes, tables.keys(), addsKeys);
@@ -139,6 +132,8 @@ final class CudnnAttention {
     return on -> {
       if (!packed) {
         kernels.statistics(on, lse, stats, seeing.count(), heads);
+      } else if (!inPlace) {
+        on.copy(stats, lse, lseBytes);
       }
       plan.run(on, workspace, operands);
       query.add(on, kernels, type);
@@ -153,7 +148,7 @@ final class CudnnAttention {
   /// @param rows table of the rows that are computed; 0 if all are
   private record Gradient(Matrix result, long narrow, long rows, boolean adds) {
     Gradient {
-      if (adds && isDirect(result)) {
+      if (adds && isNarrow(result)) {
         throw new IllegalArgumentException(
             "a gradient must be in fp32 to be added to but is in " + result.dtype());
       }
@@ -161,24 +156,25 @@ final class CudnnAttention {
 
     /// Returns the address at which cuDNN writes it.
     long computed() {
-      return isDirect(result) ? row(result, 0) : narrow;
+      return isNarrow(result) ? row(result, 0) : narrow;
     }
 
     void add(GpuStream on, AttentionKernels kernels, ElementType type) {
-      if (!isDirect(result)) {
+      if (!isNarrow(result)) {
         var part = new AttentionKernels.Part(type, narrow, result.rows(), result.columns(), rows);
         kernels.add(on, part, row(result, 0), adds);
       }
     }
   }
 
-  /// Returns whether a gradient is in the attention's own type of 16 bits.
-  static boolean isDirect(Matrix gradient) {
-    return gradient.dtype() != DType.FP32;
+  /// Returns whether a result is in the attention's type of 16 bits, in which cuDNN writes it
+  /// directly.
+  static boolean isNarrow(Matrix result) {
+    return result.dtype() != DType.FP32;
   }
 
   private static long narrowBytes(Matrix gradient) {
-    return isDirect(gradient)
+    return isNarrow(gradient)
         ? 0
         : Scratch.aligned((long) gradient.rows() * gradient.columns() * Short.BYTES);
   }

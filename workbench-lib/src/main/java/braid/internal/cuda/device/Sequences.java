@@ -3,14 +3,18 @@ package braid.internal.cuda.device;
 import braid.internal.work.AttentionBlock;
 import braid.model.DType;
 import braid.natives.cuda.Gpu;
+import braid.natives.cudnn.AttentionPlan;
 import braid.natives.cudnn.AttentionProblem;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Optional;
+import java.util.TreeMap;
 
 /// Sequences of a block that one call of cuDNN computes: one, or packed ones together.
 ///
@@ -18,6 +22,10 @@ import java.util.Optional;
 /// @param problem as cuDNN is asked; empty if our own kernels compute the sequence
 record Sequences(
     AttentionBlock block, List<AttentionBlock> all, Optional<AttentionProblem> problem) {
+  /// Rows or keys of a tile of cuDNN.
+  private static final int TILE = 128;
+
+  private static final int MOST_TILES_PER_NEEDED = 4;
 
   /// Rows of a block that see any key: `count`, from `first` on.
   record Seeing(int first, int count) {
@@ -35,9 +43,9 @@ record Sequences(
     }
   }
 
-  /// Which keys the rows of a sequence see.
+  /// Keys that the rows of a sequence see.
   private enum Mask {
-    /// Those of the same and of earlier rows.
+    /// Those of the same and of earlier rows, within the window.
     CAUSAL,
     ALL,
     /// Others, which packed sequences cannot share.
@@ -49,7 +57,7 @@ record Sequences(
   /// @param operands those that cuDNN reads
   /// @param rows of a byte per row of the block, 0 for those of no sequence; 0 if there are none
   /// @param keys likewise per key
-  @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
+  @SuppressWarnings("ArrayRecordComponent") // Never compared.
   record Tables(long[] operands, long rows, long keys) {
     static final Tables NONE = new Tables(new long[0], 0, 0);
   }
@@ -68,13 +76,39 @@ record Sequences(
     var sequences = new ArrayList<Sequences>();
     byMask.forEach(
         (mask, all) -> {
-          if (mask == Mask.OTHER || all.size() == 1 || type(block.spec().dtype()).isEmpty()) {
+          if (mask == Mask.OTHER || type(block.spec().dtype()).isEmpty()) {
             sequences.addAll(alone(all));
-          } else {
-            sequences.add(new Sequences(block, all, Optional.of(together(block, mask, all))));
+            return;
+          }
+          for (var some : calls(all)) {
+            if (some.size() == 1) {
+              sequences.addAll(alone(some));
+            } else {
+              sequences.add(new Sequences(block, some, Optional.of(together(block, mask, some))));
+            }
           }
         });
     return sequences;
+  }
+
+  /// Returns the sequences of each call. cuDNN starts as many tiles for each sequence of a call as
+  /// for the longest, so sequences of very different lengths get several calls.
+  private static Collection<List<AttentionBlock>> calls(List<AttentionBlock> all) {
+    long most = all.stream().mapToLong(Sequences::tiles).max().orElseThrow();
+    long needed = all.stream().mapToLong(Sequences::tiles).sum();
+    if (all.size() * most <= MOST_TILES_PER_NEEDED * needed) {
+      return List.of(all);
+    }
+    var byLength = new TreeMap<Integer, List<AttentionBlock>>();
+    for (var each : all) {
+      int length = Long.numberOfLeadingZeros(tiles(each));
+      byLength.computeIfAbsent(length, _ -> new ArrayList<>()).add(each);
+    }
+    return byLength.values();
+  }
+
+  private static long tiles(AttentionBlock sequence) {
+    return Math.ceilDiv(Math.max(sequence.query().rows(), sequence.key().rows()), TILE);
   }
 
   private static List<Sequences> alone(List<AttentionBlock> all) {
@@ -84,11 +118,6 @@ record Sequences(
   /// Returns each of these sequences alone.
   List<Sequences> alone() {
     return alone(all);
-  }
-
-  /// Returns each sequence of a block alone.
-  static List<Sequences> eachOf(AttentionBlock block) {
-    return alone(block.bySequence());
   }
 
   private static Mask mask(AttentionBlock sequence) {
@@ -169,9 +198,14 @@ record Sequences(
     return arePacked() ? new Seeing(0, block.query().rows()) : Seeing.of(block);
   }
 
+  /// Number of rows that see a key.
+  int seeingRows() {
+    return all.stream().mapToInt(each -> Seeing.of(each).count).sum();
+  }
+
   /// Returns whether all rows of a block are rows of these sequences that see a key.
   boolean haveAllRowsOf(AttentionBlock of) {
-    return all.stream().mapToInt(each -> Seeing.of(each).count).sum() == of.query().rows();
+    return seeingRows() == of.query().rows();
   }
 
   /// Returns whether all keys of a block are keys of these sequences.
@@ -186,18 +220,28 @@ record Sequences(
     }
     try (var arena = Arena.ofConfined()) {
       var host = tables(arena);
-      var addresses = new ArrayList<Long>();
-      for (var table : host) {
-        long address = scratch.allocate(table.byteSize());
-        gpu.copy(address, table.address(), table.byteSize());
-        addresses.add(address);
+      long bytes = host.stream().mapToLong(each -> aligned(each.byteSize())).sum();
+      var all = arena.allocate(bytes, AttentionPlan.OPERAND_ALIGNMENT_BYTES);
+      long address = scratch.allocate(bytes);
+      var addresses = new long[host.size()];
+      long at = 0;
+      for (int i = 0; i < addresses.length; i++) {
+        all.asSlice(at).copyFrom(host.get(i));
+        addresses[i] = address + at;
+        at += aligned(host.get(i).byteSize());
       }
-      int operands = host.size() - 2;
+      gpu.copy(address, all.address(), bytes);
+      int operands = addresses.length - 2;
       return new Tables(
-          addresses.subList(0, operands).stream().mapToLong(Long::longValue).toArray(),
-          haveAllRowsOf(block) ? 0 : addresses.get(operands),
-          haveAllKeysOf(block) ? 0 : addresses.get(operands + 1));
+          Arrays.copyOf(addresses, operands),
+          haveAllRowsOf(block) ? 0 : addresses[operands],
+          haveAllKeysOf(block) ? 0 : addresses[operands + 1]);
     }
+  }
+
+  private static long aligned(long bytes) {
+    long unit = AttentionPlan.OPERAND_ALIGNMENT_BYTES;
+    return Math.ceilDiv(bytes, unit) * unit;
   }
 
   /// Returns the tables that cuDNN reads, in the order of its operands, and then those of a byte
