@@ -24,8 +24,11 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
-/// Costs, leftovers and refusals of collectives.
+/// Costs, leftovers and refusals of collectives. Isolated, because it finds this process's threads
+/// by name.
+@Isolated
 class CollectivesTest {
   private static final int CALLS = 1000;
 

@@ -25,9 +25,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
+/// Isolated, because it finds this process's threads by name.
+@Isolated
 class PipelineTest {
   private static final GemmSpec SPEC = GemmSpec.allGatherGemm(24, 16, 8);
 

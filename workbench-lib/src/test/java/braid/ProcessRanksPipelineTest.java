@@ -8,11 +8,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
-import org.junit.jupiter.api.parallel.Execution;
-import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /// The contract on ranks as processes.
-@Execution(ExecutionMode.CONCURRENT)
 class ProcessRanksPipelineTest extends PipelineContract {
   /// Sampling interval of cases: processes check slower, and run the same code.
   private static final int SAMPLED = Sweep.times(2, 7);

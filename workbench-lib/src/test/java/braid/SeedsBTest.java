@@ -17,9 +17,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /// Lessons of attention over symmetric memory that apply to other operations: each test is named
-/// after its row of docs/capabilities.md.
+/// after its row of docs/capabilities.md. Isolated, because it counts this process's threads by
+/// name.
+@Isolated
 class SeedsBTest {
   /// The backward pass fetches the keys again, so it needs nothing of the forward pass but its
   /// tensors; it names them, and refuses to run when they have ended.

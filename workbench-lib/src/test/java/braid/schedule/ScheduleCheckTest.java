@@ -12,13 +12,10 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.parallel.Execution;
-import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /// Every planned schedule passes the check.
-@Execution(ExecutionMode.CONCURRENT)
 final class ScheduleCheckTest {
   static Stream<ScheduleCases.Way> ways() {
     return ScheduleCases.ways().stream();

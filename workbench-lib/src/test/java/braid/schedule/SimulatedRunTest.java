@@ -26,12 +26,9 @@ import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.parallel.Execution;
-import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /// Simulated times equal times computed by hand, on a machine of round numbers: 1 byte per
 /// nanosecond over each link, 1 GFLOPS, and no other costs by default.
-@Execution(ExecutionMode.CONCURRENT)
 class SimulatedRunTest {
   private static final double GFLOPS = 1;
   private static final double WEIGHTS = 1e8;
