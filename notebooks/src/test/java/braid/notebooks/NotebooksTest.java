@@ -166,10 +166,19 @@ class NotebooksTest {
                 "-XX:+UseSerialGC",
                 "-XX:-UsePerfData",
                 "-XX:TieredStopAtLevel=1",
-                "-Dslf4j.internal.verbosity=ERROR",
-                "-cp",
-                System.getProperty("java.class.path"),
-                "braid.launcher.cli.Braid"));
+                "-Dslf4j.internal.verbosity=ERROR"));
+    // Set by Maven: an archive of JDK classes, for the front and its ranks.
+    var archive = System.getProperty("braid.rank.aot");
+    if (archive != null) {
+      command.addAll(
+          List.of(
+              "-XX:AOTCache=" + archive,
+              "-Xlog:disable",
+              "-Xlog:all=error:stderr",
+              "-Dbraid.rank.aot=" + archive));
+    }
+    command.addAll(
+        List.of("-cp", System.getProperty("java.class.path"), "braid.launcher.cli.Braid"));
     command.addAll(List.of(arguments));
     return command;
   }

@@ -9,6 +9,7 @@ import braid.internal.shared.SharedFile;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
+import braid.launcher.cli.Ran;
 import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.natives.cuda.Gpu;
@@ -204,16 +205,9 @@ class RankLifeTest {
 
   @Test
   void kernelTrap12_aKilledFrontLeavesNoRankAndNoSharedFile() throws Exception {
-    var front =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-cp",
-                System.getProperty("java.class.path"),
-                Front.class.getName(),
-                home.toString())
-            .redirectError(ProcessBuilder.Redirect.INHERIT)
-            .start();
+    var command = new ArrayList<>(Ran.jvm());
+    command.addAll(List.of(Front.class.getName(), home.toString()));
+    var front = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
     var ranks = new ArrayList<ProcessHandle>();
     String prefix;
     try (var output =
