@@ -7,7 +7,7 @@ import java.util.List;
 /// Command line of a rank's JVM: small and fast to start, because there are many, and they mostly
 /// wait for native code.
 final class RankJvm {
-  /// Set by the `braid` script: ahead-of-time cache that ranks start from.
+  /// Set by the `braid` script, and for tests by Maven: ahead-of-time cache that ranks start from.
   private static final String CACHE_PROPERTY = "braid.rank.aot";
 
   /// Set by the `braid` script at build time: file to which a rank writes that cache at its end.
