@@ -43,6 +43,7 @@ public final class AttentionChecks {
   /// Packed sequences: rows and keys of each, and of the gap after it.
   ///
   /// @param of the problem of one sequence
+  @SuppressWarnings("ArrayRecordComponent") // Never compared.
   private record Packed(AttentionProblem of, int[][] sizes) {
     int rows() {
       return sum(0, 2);
