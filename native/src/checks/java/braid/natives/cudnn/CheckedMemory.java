@@ -2,7 +2,6 @@ package braid.natives.cudnn;
 
 import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuStream;
-import braid.natives.cudnn.AttentionProblem.Type;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
@@ -33,7 +32,7 @@ final class CheckedMemory {
   }
 
   /// Random numbers of normal distribution, the same 4,097 again and again.
-  long random(Type type, int count, Random random) {
+  long random(AttentionProblem.Type type, int count, Random random) {
     var shorts = new short[count];
     var some = new short[4096 + 1];
     for (int i = 0; i < some.length; i++) {
@@ -45,7 +44,7 @@ final class CheckedMemory {
     return put(MemorySegment.ofArray(shorts));
   }
 
-  long narrow(Type type, double[] numbers) {
+  long narrow(AttentionProblem.Type type, double[] numbers) {
     var shorts = new short[numbers.length];
     for (int i = 0; i < shorts.length; i++) {
       shorts[i] = encode(type, (float) numbers[i]);
@@ -81,7 +80,7 @@ final class CheckedMemory {
     return content;
   }
 
-  double[] read(Type type, long address, int count) {
+  double[] read(AttentionProblem.Type type, long address, int count) {
     var from = MemorySegment.ofArray(get(address, 2L * count));
     var numbers = new double[count];
     for (int i = 0; i < count; i++) {
@@ -99,14 +98,16 @@ final class CheckedMemory {
     return numbers;
   }
 
-  private static short encode(Type type, float number) {
+  private static short encode(AttentionProblem.Type type, float number) {
     int bits = Float.floatToRawIntBits(number);
-    return type == Type.FP16
+    return type == AttentionProblem.Type.FP16
         ? Float.floatToFloat16(number)
         : (short) ((bits + 0x7fff + (bits >>> 16 & 1)) >>> 16);
   }
 
-  private static float decode(Type type, short number) {
-    return type == Type.FP16 ? Float.float16ToFloat(number) : Float.intBitsToFloat(number << 16);
+  private static float decode(AttentionProblem.Type type, short number) {
+    return type == AttentionProblem.Type.FP16
+        ? Float.float16ToFloat(number)
+        : Float.intBitsToFloat(number << 16);
   }
 }

@@ -1,6 +1,5 @@
 package braid.natives.cudnn;
 
-import braid.natives.cudnn.AttentionProblem.Type;
 import java.util.Optional;
 import java.util.Random;
 
@@ -132,8 +131,8 @@ final class PlainAttention {
     }
   }
 
-  static double tolerance(Type type) {
-    return type == Type.BF16 ? BF16_TOLERANCE : FP16_TOLERANCE;
+  static double tolerance(AttentionProblem.Type type) {
+    return type == AttentionProblem.Type.BF16 ? BF16_TOLERANCE : FP16_TOLERANCE;
   }
 
   static Optional<String> compare(String what, double[] got, double[] expected, double tolerance) {
