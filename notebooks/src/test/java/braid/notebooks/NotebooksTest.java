@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.fail;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
 import braid.internal.selftest.Sweep;
+import braid.launcher.FrontJvm;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
@@ -157,28 +158,8 @@ class NotebooksTest {
   }
 
   private static List<String> braid(String... arguments) {
-    var command =
-        new ArrayList<>(
-            List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-Djava.awt.headless=true",
-                "-XX:+UseSerialGC",
-                "-XX:-UsePerfData",
-                "-XX:TieredStopAtLevel=1",
-                "-Dslf4j.internal.verbosity=ERROR"));
-    // Set by Maven: an archive of JDK classes, for the front and its ranks.
-    var archive = System.getProperty("braid.rank.aot");
-    if (archive != null) {
-      command.addAll(
-          List.of(
-              "-XX:AOTCache=" + archive,
-              "-Xlog:disable",
-              "-Xlog:all=error:stderr",
-              "-Dbraid.rank.aot=" + archive));
-    }
-    command.addAll(
-        List.of("-cp", System.getProperty("java.class.path"), "braid.launcher.cli.Braid"));
+    var command = new ArrayList<>(FrontJvm.command());
+    command.add("braid.launcher.cli.Braid");
     command.addAll(List.of(arguments));
     return command;
   }

@@ -1,5 +1,6 @@
 package braid.launcher.cli;
 
+import braid.launcher.FrontJvm;
 import com.google.gson.Gson;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -20,7 +21,7 @@ final class CommandProcess implements AutoCloseable {
   private final PrintStream commands;
 
   CommandProcess(Path directory) throws IOException {
-    var command = new ArrayList<>(Ran.jvm());
+    var command = new ArrayList<>(FrontJvm.command());
     command.add(CommandProcess.class.getName());
     process =
         new ProcessBuilder(command)

@@ -1,5 +1,6 @@
 package braid.launcher.cli;
 
+import braid.launcher.FrontJvm;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -18,35 +19,8 @@ public record Ran(int exitCode, String out, String err) {
 
   /// Returns the command line of `braid` from the classes under test.
   public static List<String> command() {
-    var command = new ArrayList<>(jvm());
+    var command = new ArrayList<>(FrontJvm.command());
     command.add(Braid.class.getName());
-    return command;
-  }
-
-  /// Returns the start of the command line of this JDK with the classes under test and the options
-  /// of the script.
-  public static List<String> jvm() {
-    var command =
-        new ArrayList<>(
-            List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-Djava.awt.headless=true",
-                "-XX:+UseSerialGC",
-                "-XX:-UsePerfData",
-                "-XX:TieredStopAtLevel=1",
-                "-Dslf4j.internal.verbosity=ERROR"));
-    // Set by Maven: an archive of JDK classes, for the front and its ranks.
-    var archive = System.getProperty("braid.rank.aot");
-    if (archive != null) {
-      command.addAll(
-          List.of(
-              "-XX:AOTCache=" + archive,
-              "-Xlog:disable",
-              "-Xlog:all=error:stderr",
-              "-Dbraid.rank.aot=" + archive));
-    }
-    command.addAll(List.of("-cp", System.getProperty("java.class.path")));
     return command;
   }
 

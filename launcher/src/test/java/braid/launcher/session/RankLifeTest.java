@@ -6,10 +6,10 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import braid.internal.selftest.Sweep;
 import braid.internal.shared.SharedFile;
+import braid.launcher.FrontJvm;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
-import braid.launcher.cli.Ran;
 import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.natives.cuda.Gpu;
@@ -205,7 +205,7 @@ class RankLifeTest {
 
   @Test
   void kernelTrap12_aKilledFrontLeavesNoRankAndNoSharedFile() throws Exception {
-    var command = new ArrayList<>(Ran.jvm());
+    var command = new ArrayList<>(FrontJvm.command());
     command.addAll(List.of(Front.class.getName(), home.toString()));
     var front = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
     var ranks = new ArrayList<ProcessHandle>();

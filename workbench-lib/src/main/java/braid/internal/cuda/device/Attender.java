@@ -31,8 +31,7 @@ public final class Attender implements AutoCloseable {
   private final Gpu gpu;
   private final AttentionKernels kernels;
   private final AttentionEngine engine;
-  private final @Nullable Cudnn cudnn;
-  private final @Nullable CudnnAttention byCudnn;
+  private final @Nullable CudnnAttention cudnn;
   private final String missing;
 
   /// A prepared block.
@@ -53,8 +52,7 @@ public final class Attender implements AutoCloseable {
         why = String.valueOf(e.getMessage());
       }
     }
-    this.cudnn = found;
-    this.byCudnn = found == null ? null : new CudnnAttention(gpu, found, kernels);
+    this.cudnn = found == null ? null : new CudnnAttention(gpu, found, kernels);
     this.missing = why;
   }
 
@@ -86,7 +84,7 @@ public final class Attender implements AutoCloseable {
     for (var each : all) {
       boolean continued = block.continued() || begun;
       if (each.problem().isPresent()) {
-        launches.add(engineOfCudnn().forward(each, continued, scratch));
+        launches.add(cudnn().forward(each, continued, scratch));
         begun |= each.arePacked();
       } else if (!continued || each.block().key().rows() > 0) {
         var own = continued && !narrow ? each.block().asContinued() : each.block();
@@ -243,7 +241,7 @@ public final class Attender implements AutoCloseable {
       var of = each.arePacked() ? gradient : gradient.of(each.block());
       launches.add(
           each.problem().isPresent()
-              ? engineOfCudnn().backward(each, of, addsQuery, addsKeys, scratch)
+              ? cudnn().backward(each, of, addsQuery, addsKeys, scratch)
               : ownBackward(of, addsQuery, addsKeys, scratch));
       // Sequences share no rows and no keys, so gradients in 16 bits need no sums.
       addsQuery = !CudnnAttention.isNarrow(query);
@@ -273,18 +271,11 @@ public final class Attender implements AutoCloseable {
     return on -> kernels.merge(on, arguments);
   }
 
-  private Cudnn cudnn() {
+  private CudnnAttention cudnn() {
     if (cudnn == null) {
       throw new IllegalStateException(missing);
     }
     return cudnn;
-  }
-
-  private CudnnAttention engineOfCudnn() {
-    if (byCudnn == null) {
-      throw new IllegalStateException(missing);
-    }
-    return byCudnn;
   }
 
   @Override

@@ -6,9 +6,11 @@ import braid.model.DType;
 import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuStream;
 import braid.natives.cudnn.AttentionPlan;
+import braid.natives.cudnn.AttentionProblem;
 import braid.natives.cudnn.Cudnn;
 import braid.natives.kernels.AttentionKernels;
 import braid.natives.kernels.ElementType;
+import java.util.Optional;
 import java.util.stream.LongStream;
 
 /// Attention of sequences by cuDNN, and its gradients.
@@ -23,7 +25,7 @@ import java.util.stream.LongStream;
 ///
 /// Gradients take the same way. What nothing is added to may be in the 16-bit type: cuDNN writes it
 /// directly.
-final class CudnnAttention {
+final class CudnnAttention implements AutoCloseable {
   private final Gpu gpu;
   private final Cudnn cudnn;
   private final AttentionKernels kernels;
@@ -32,6 +34,16 @@ final class CudnnAttention {
     this.gpu = gpu;
     this.cudnn = cudnn;
     this.kernels = kernels;
+  }
+
+  /// Returns why cuDNN cannot compute an attention; empty if it can.
+  Optional<String> cannot(AttentionProblem problem) {
+    return cudnn.cannot(problem);
+  }
+
+  /// Returns why cuDNN cannot compute the gradients of an attention; empty if it can.
+  Optional<String> cannotBackward(AttentionProblem problem, boolean deterministic) {
+    return cudnn.cannotBackward(problem, deterministic);
   }
 
   /// Prepares the attention of some sequences of a block. If not `continued`, packed sequences
@@ -192,5 +204,10 @@ final class CudnnAttention {
 
   private static long row(Matrix matrix, int row) {
     return matrix.segment().address() + (long) row * matrix.stride() * matrix.dtype().bytes();
+  }
+
+  @Override
+  public void close() {
+    cudnn.close();
   }
 }

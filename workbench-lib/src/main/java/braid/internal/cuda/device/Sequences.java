@@ -1,6 +1,7 @@
 package braid.internal.cuda.device;
 
 import braid.internal.work.AttentionBlock;
+import braid.model.AttentionSpec;
 import braid.model.DType;
 import braid.natives.cuda.Gpu;
 import braid.natives.cudnn.AttentionPlan;
@@ -73,10 +74,11 @@ record Sequences(
     for (var sequence : block.bySequence()) {
       byMask.computeIfAbsent(mask(sequence), _ -> new ArrayList<>()).add(sequence);
     }
+    var type = type(block.spec().dtype());
     var sequences = new ArrayList<Sequences>();
     byMask.forEach(
         (mask, all) -> {
-          if (mask == Mask.OTHER || type(block.spec().dtype()).isEmpty()) {
+          if (mask == Mask.OTHER || type.isEmpty()) {
             sequences.addAll(alone(all));
             return;
           }
@@ -84,7 +86,8 @@ record Sequences(
             if (some.size() == 1) {
               sequences.addAll(alone(some));
             } else {
-              sequences.add(new Sequences(block, some, Optional.of(together(block, mask, some))));
+              sequences.add(
+                  new Sequences(block, some, Optional.of(together(block, type.get(), mask, some))));
             }
           }
         });
@@ -138,20 +141,38 @@ record Sequences(
   }
 
   private static AttentionProblem together(
-      AttentionBlock block, Mask mask, List<AttentionBlock> all) {
-    var spec = block.spec();
-    return new AttentionProblem(
-        type(spec.dtype()).orElseThrow(),
-        spec.heads(),
-        spec.kvHeads(),
-        spec.headSize(),
+      AttentionBlock block, AttentionProblem.Type type, Mask mask, List<AttentionBlock> all) {
+    return problem(
+        block.spec(),
+        type,
         all.stream().mapToInt(each -> each.query().rows()).max().orElseThrow(),
         all.stream().mapToInt(each -> each.key().rows()).max().orElseThrow(),
         mask == Mask.CAUSAL,
         0,
-        mask == Mask.CAUSAL ? spec.window() : 0,
-        spec.scale(),
         new AttentionProblem.Sequences(all.size(), block.query().rows(), block.key().rows()));
+  }
+
+  /// @param shift position of the first row among the keys, if there is a mask
+  private static AttentionProblem problem(
+      AttentionSpec spec,
+      AttentionProblem.Type type,
+      int rows,
+      int keys,
+      boolean masked,
+      long shift,
+      AttentionProblem.Sequences sequences) {
+    return new AttentionProblem(
+        type,
+        spec.heads(),
+        spec.kvHeads(),
+        spec.headSize(),
+        rows,
+        keys,
+        masked,
+        Math.toIntExact(masked ? shift : 0),
+        masked ? spec.window() : 0,
+        spec.scale(),
+        sequences);
   }
 
   /// Returns the problem of the rows of a sequence that see any key; empty if there are none or
@@ -165,20 +186,9 @@ record Sequences(
     if (seeing.count == 0) {
       return Optional.empty();
     }
+    var one = new AttentionProblem.Sequences(1, seeing.count, keys);
     return type(spec.dtype())
-        .map(
-            type ->
-                new AttentionProblem(
-                    type,
-                    spec.heads(),
-                    spec.kvHeads(),
-                    spec.headSize(),
-                    seeing.count,
-                    keys,
-                    masked,
-                    Math.toIntExact(masked ? shift : 0),
-                    masked ? spec.window() : 0,
-                    spec.scale()));
+        .map(type -> problem(spec, type, seeing.count, keys, masked, shift, one));
   }
 
   private static Optional<AttentionProblem.Type> type(DType dtype) {
@@ -257,26 +267,25 @@ record Sequences(
     var inStatistics = arena.allocate(ValueLayout.JAVA_LONG, count + 1L);
     var ofRows = arena.allocate(block.query().rows());
     var ofKeys = arena.allocate(block.key().rows());
-    long endRow = 0;
-    long endKey = 0;
+    long row = 0;
+    long key = 0;
     for (int i = 0; i <= count; i++) {
       if (i < count) {
-        var each = all.get(i);
-        long row = each.queryPosition() - block.queryPosition();
-        long key = each.keyPosition() - block.keyPosition();
-        rows.setAtIndex(ValueLayout.JAVA_INT, i, each.query().rows());
-        keys.setAtIndex(ValueLayout.JAVA_INT, i, each.key().rows());
-        ofRows.asSlice(row, each.query().rows()).fill((byte) 1);
-        ofKeys.asSlice(key, each.key().rows()).fill((byte) 1);
-        inQuery.setAtIndex(ValueLayout.JAVA_LONG, i, row * columns);
-        inKey.setAtIndex(ValueLayout.JAVA_LONG, i, key * kvColumns);
-        inStatistics.setAtIndex(ValueLayout.JAVA_LONG, i, row * block.spec().heads());
-        endRow = row + each.query().rows();
-        endKey = key + each.key().rows();
-      } else {
-        inQuery.setAtIndex(ValueLayout.JAVA_LONG, i, endRow * columns);
-        inKey.setAtIndex(ValueLayout.JAVA_LONG, i, endKey * kvColumns);
-        inStatistics.setAtIndex(ValueLayout.JAVA_LONG, i, endRow * block.spec().heads());
+        row = all.get(i).queryPosition() - block.queryPosition();
+        key = all.get(i).keyPosition() - block.keyPosition();
+      }
+      inQuery.setAtIndex(ValueLayout.JAVA_LONG, i, row * columns);
+      inKey.setAtIndex(ValueLayout.JAVA_LONG, i, key * kvColumns);
+      inStatistics.setAtIndex(ValueLayout.JAVA_LONG, i, row * block.spec().heads());
+      if (i < count) {
+        int rowCount = all.get(i).query().rows();
+        int keyCount = all.get(i).key().rows();
+        rows.setAtIndex(ValueLayout.JAVA_INT, i, rowCount);
+        keys.setAtIndex(ValueLayout.JAVA_INT, i, keyCount);
+        ofRows.asSlice(row, rowCount).fill((byte) 1);
+        ofKeys.asSlice(key, keyCount).fill((byte) 1);
+        row += rowCount;
+        key += keyCount;
       }
     }
     return List.of(rows, keys, inQuery, inKey, inStatistics, ofRows, ofKeys);
