@@ -63,6 +63,7 @@ public final class LocalRanks {
                   place,
                   Optional.empty(),
                   BackendKind.HOST,
+                  false,
                   link,
                   MemoryKind.AUTO,
                   Env.DEFAULT_TIMEOUT,

@@ -135,7 +135,12 @@ final class RerunCommand implements Callable<Integer> {
             .orElse(BackendKind.AUTO);
     return new SessionOptions(
         ranks,
-        BackendChoice.of(backend, from, ranks, machine.gpus()),
+        BackendChoice.of(
+            backend,
+            from,
+            ranks,
+            machine.gpus(),
+            before.text("session.sharedGpus").isPresent() ? Optional.of(from) : Optional.empty()),
         before.text("session.link"),
         home,
         before.text("session.outputLimit").map(OutputLimit::parse).orElse(OutputLimit.DEFAULT),

@@ -2,7 +2,9 @@ package braid.launcher.machine;
 
 import braid.model.BackendKind;
 import braid.model.BraidException;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.IntStream;
 
 /// Backend of the ranks and the reason for it; an automatic choice states its reason.
@@ -18,8 +20,15 @@ public record BackendChoice(BackendKind kind, String why, List<String> devices) 
   }
 
   /// @param from option or variable with the request, for messages
+  /// @param sharing option or variable by which ranks may share GPUs; empty if each needs its own
   /// @throws BraidException if the requested backend is not available
-  public static BackendChoice of(BackendKind requested, String from, int ranks, Gpus gpus) {
+  public static BackendChoice of(
+      BackendKind requested, String from, int ranks, Gpus gpus, Optional<String> sharing) {
+    var refused = sharing.flatMap(source -> sharingRefusal(requested, from, source, gpus));
+    if (refused.isPresent()) {
+      throw new BraidException(refused.get());
+    }
+    boolean enough = ranks <= gpus.count() || sharing.isPresent();
     return switch (requested) {
       case CUDA -> {
         if (gpus.count() == 0) {
@@ -27,9 +36,9 @@ public record BackendChoice(BackendKind kind, String why, List<String> devices) 
               "%s cuda needs a GPU but none is available (%s); try host"
                   .formatted(from, gpus.missing()));
         }
-        if (ranks > gpus.count()) {
+        if (!enough) {
           throw new BraidException(
-              "%s cuda runs one rank per GPU: -n must be 1..%d but was %d; try -n %d, or --backend host"
+              "%s cuda runs one rank per GPU: -n must be 1..%d but was %d; try -n %d, --share-gpus, or --backend host"
                   .formatted(from, gpus.count(), ranks, gpus.count()));
         }
         yield onGpus(ranks, gpus);
@@ -38,22 +47,47 @@ public record BackendChoice(BackendKind kind, String why, List<String> devices) 
       case AUTO ->
           gpus.count() == 0
               ? new BackendChoice(BackendKind.HOST, "no GPU: " + gpus.missing())
-              : ranks > gpus.count()
-                  ? new BackendChoice(
-                      BackendKind.HOST, "%d ranks but only %s".formatted(ranks, gpus.words()))
-                  : onGpus(ranks, gpus);
+              : enough
+                  ? onGpus(ranks, gpus)
+                  : new BackendChoice(
+                      BackendKind.HOST,
+                      "%d ranks but only %s; --share-gpus runs them there"
+                          .formatted(ranks, gpus.words()));
     };
   }
 
+  private static Optional<String> sharingRefusal(
+      BackendKind requested, String from, String sharing, Gpus gpus) {
+    if (requested == BackendKind.HOST) {
+      return Optional.of(
+          "%s needs GPUs but %s is host; leave one of them out".formatted(sharing, from));
+    }
+    return gpus.count() > 0
+        ? Optional.empty()
+        : Optional.of(
+            "%s needs a GPU but none is available (%s); leave it out, or try --backend host"
+                .formatted(sharing, gpus.missing()));
+  }
+
+  /// Deals the ranks over the GPUs round robin.
   private static BackendChoice onGpus(int ranks, Gpus gpus) {
+    int count = gpus.count();
     var why =
-        ranks == gpus.count()
-            ? "one rank on each of " + gpus.words()
-            : "%d of %s, one rank each".formatted(ranks, gpus.words());
+        ranks > count
+            ? "%d ranks share %s".formatted(ranks, gpus.words())
+            : ranks == count
+                ? "one rank on each of " + gpus.words()
+                : "%d of %s, one rank each".formatted(ranks, gpus.words());
     var devices =
         IntStream.range(0, ranks)
+            .map(rank -> rank % count)
             .mapToObj(i -> "GPU %d: %s".formatted(i, gpus.all().get(i).name()));
     return new BackendChoice(BackendKind.CUDA, why, devices.toList());
+  }
+
+  /// Returns whether a GPU has several ranks. Times are no evidence then.
+  public boolean sharesGpus() {
+    return new HashSet<>(devices).size() < devices.size();
   }
 
   /// Returns the device of a rank: its GPU's number, as CUDA counts, and name, or "host".

@@ -147,6 +147,7 @@ final class RankCluster implements AutoCloseable {
     environment.put("BRAID_BACKEND", options.backend().kind().toString());
     if (options.backend().isCuda()) {
       environment.putAll(WITHOUT_MULTICAST);
+      environment.put(Env.SHARE_GPUS, options.backend().sharesGpus() ? "1" : "0");
     }
     options.link().ifPresent(link -> environment.put("BRAID_LINK", link));
     options.memory().ifPresent(kind -> environment.put("BRAID_SYMMETRIC_MEMORY", kind.toString()));

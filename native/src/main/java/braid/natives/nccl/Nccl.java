@@ -76,6 +76,17 @@ public final class Nccl {
     return current;
   }
 
+  /// Lets NCCL take this process for one of a host of its own, since it refuses several processes
+  /// of a host on one GPU. Hosts talk over sockets of the loopback interface. Call it before NCCL's
+  /// first use.
+  ///
+  /// @param host name that the processes of a host share
+  public static void poseAsHost(String host) {
+    LibC.setVariable("NCCL_HOSTID", host, true);
+    LibC.setVariable("NCCL_SOCKET_IFNAME", "lo", false);
+    LibC.setVariable("NCCL_IB_DISABLE", "1", false);
+  }
+
   /// Creates the id by which all ranks join. This opens a socket in this process, which the others
   /// must reach until all have joined.
   public static byte[] uniqueId() {

@@ -30,6 +30,10 @@ public interface Backend extends SymmetricMemory.Allocator {
   /// Default timing of iterations.
   Timing timing();
 
+  /// Returns the largest number of ranks on a device of this machine. If it is not 1, times are no
+  /// evidence.
+  int ranksPerDevice();
+
   /// Link between the ranks, as tables show it: bandwidth and latency if simulated, else its name.
   String link();
 

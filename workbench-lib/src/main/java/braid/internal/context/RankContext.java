@@ -162,12 +162,13 @@ public final class RankContext implements AutoCloseable {
     return existing;
   }
 
-  /// Opens the configured backend. `auto` selects GPUs if this machine has one per rank.
+  /// Opens the configured backend. `auto` selects GPUs if this machine has one per rank, or if
+  /// ranks may share GPUs.
   private static Backend open(Env env, String token, Waits waits) {
     return switch (env.backend()) {
       case CUDA -> CudaBackend.open(env, token, waits);
       case AUTO ->
-          Gpu.missing().isEmpty() && Gpu.count() >= env.local().size()
+          Gpu.missing().isEmpty() && (env.shareGpus() || Gpu.count() >= env.local().size())
               ? CudaBackend.open(env, token, waits)
               : new HostBackend(env, token, waits);
       case HOST -> new HostBackend(env, token, waits);

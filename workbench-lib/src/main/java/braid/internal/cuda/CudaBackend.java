@@ -93,6 +93,11 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
+  public int ranksPerDevice() {
+    return device.ranks();
+  }
+
+  @Override
   public String link() {
     return nvml.links();
   }

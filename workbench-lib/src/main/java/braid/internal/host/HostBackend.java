@@ -72,6 +72,11 @@ public final class HostBackend implements Backend {
   }
 
   @Override
+  public int ranksPerDevice() {
+    return 1;
+  }
+
+  @Override
   public String link() {
     return link.toString();
   }

@@ -17,6 +17,7 @@ import java.util.Optional;
 /// @param store address of the ranks' store, absent for a rank alone: `MASTER_ADDR`, `MASTER_PORT`,
 ///   `BRAID_TOKEN`
 /// @param backend `BRAID_BACKEND`: `auto`, `host` or `cuda`
+/// @param shareGpus true if ranks of one machine may share its GPUs: `BRAID_SHARE_GPUS`
 /// @param link link that the host backend simulates: `BRAID_LINK`
 /// @param memory default kind of symmetric memory: `BRAID_SYMMETRIC_MEMORY`
 /// @param timeout time limit of a wait for another rank: `BRAID_TIMEOUT_SECONDS`
@@ -31,6 +32,7 @@ public record Env(
     Place local,
     Optional<StoreAddress> store,
     BackendKind backend,
+    boolean shareGpus,
     Link link,
     MemoryKind memory,
     Duration timeout,
@@ -53,6 +55,8 @@ public record Env(
   /// Folder of chosen multiplication algorithms in the cache.
   public static final String ALGORITHMS = "algorithms";
 
+  public static final String SHARE_GPUS = "BRAID_SHARE_GPUS";
+
   /// Address of the ranks' store, with the token that it requires.
   public record StoreAddress(String host, int port, String token) {}
 
@@ -62,6 +66,23 @@ public record Env(
 
   public Path algorithms() {
     return cache.resolve(ALGORITHMS);
+  }
+
+  /// Returns whether ranks may share GPUs.
+  public static boolean sharesGpus(Map<String, String> variables) {
+    return new Reader(variables).choice(SHARE_GPUS, "1", "0", false);
+  }
+
+  /// Returns the GPU of this rank: ranks of a machine are dealt over its GPUs round robin.
+  ///
+  /// @param count number of GPUs
+  public int gpu(int count) {
+    return shareGpus && count > 0 ? local.rank() % count : local.rank();
+  }
+
+  /// Returns the largest number of ranks on a GPU, the same on all ranks of a machine.
+  public int ranksPerGpu(int count) {
+    return shareGpus && count > 0 ? Math.ceilDiv(local.size(), count) : 1;
   }
 
   /// Reads this process's environment.
@@ -88,6 +109,7 @@ public record Env(
             .get("BRAID_BACKEND")
             .map(name -> BackendKind.parse(name, "BRAID_BACKEND"))
             .orElse(BackendKind.AUTO),
+        sharesGpus(variables),
         reader.get("BRAID_LINK").map(Link::parse).orElse(Link.DEFAULT),
         reader.get("BRAID_SYMMETRIC_MEMORY").map(MemoryKind::parse).orElse(MemoryKind.AUTO),
         reader
@@ -98,7 +120,7 @@ public record Env(
             .number("BRAID_NVSHMEM_HEAP_MIB", 16, Integer.MAX_VALUE)
             .map(mebibytes -> (long) mebibytes << 20)
             .orElse(DEFAULT_NVSHMEM_HEAP_BYTES),
-        reader.bulkCopies(),
+        reader.choice("BRAID_WORKER_COPIES", "bulk", "loads", true),
         reader.get("BRAID_ATTENTION").map(AttentionEngine::parse).orElse(AttentionEngine.AUTO),
         reader.path("BRAID_CACHE").orElse(DEFAULT_CACHE));
   }
@@ -169,14 +191,14 @@ public record Env(
       return get(name).map(text -> Path.of(text).toAbsolutePath());
     }
 
-    boolean bulkCopies() {
-      var how = get("BRAID_WORKER_COPIES").orElse("bulk");
-      return switch (how) {
-        case "bulk" -> true;
-        case "loads" -> false;
-        default ->
-            throw new BraidException("BRAID_WORKER_COPIES must be bulk or loads but was " + how);
-      };
+    /// Returns whether a variable has the first of its two values.
+    boolean choice(String name, String first, String second, boolean byDefault) {
+      var value = get(name).orElse(byDefault ? first : second);
+      if (!value.equals(first) && !value.equals(second)) {
+        throw new BraidException(
+            "%s must be %s or %s but was %s".formatted(name, first, second, value));
+      }
+      return value.equals(first);
     }
   }
 }

@@ -81,7 +81,7 @@ final class MachineChecks {
             .map(name -> BackendKind.parse(name, "BRAID_BACKEND"))
             .orElse(BackendKind.AUTO);
     return BackendChoice.of(
-        requested, "BRAID_BACKEND", machine.byDefault(requested), machine.gpus());
+        requested, "BRAID_BACKEND", machine.byDefault(requested), machine.gpus(), env.sharing());
   }
 
   private static Check charts() {

@@ -77,6 +77,9 @@ public final class RunFacts {
     session.addProperty("ranks", options.ranks());
     session.addProperty("backend", options.backend().kind().toString());
     session.addProperty("why", options.backend().why());
+    if (options.backend().sharesGpus()) {
+      session.addProperty("sharedGpus", options.backend().why());
+    }
     if (!options.backend().isCuda()) {
       session.addProperty("link", options.link().orElse(Link.DEFAULT.toString()));
     }

@@ -54,6 +54,13 @@ public record Env(Map<String, String> variables) {
     return get("BRAID_BACKEND");
   }
 
+  /// Name of the variable by which ranks may share GPUs, if it is on.
+  public Optional<String> sharing() {
+    return braid.internal.rank.Env.sharesGpus(variables)
+        ? Optional.of(braid.internal.rank.Env.SHARE_GPUS)
+        : Optional.empty();
+  }
+
   /// Code that computes attention on GPUs: `auto`, `cudnn` or `own`.
   public Optional<String> attention() {
     return get("BRAID_ATTENTION");

@@ -15,6 +15,8 @@ import picocli.CommandLine.Option;
 
 /// Options of all commands that start ranks.
 public final class RankOptions {
+  private static final String SHARE_GPUS = "--share-gpus";
+
   @Option(
       names = {"-n", "--ranks"},
       paramLabel = "RANKS",
@@ -27,6 +29,13 @@ public final class RankOptions {
       description =
           "auto, host or cuda. Default: auto, which is cuda if there is a GPU for each rank.")
   private @Nullable String backend;
+
+  @Option(
+      names = SHARE_GPUS,
+      description =
+          "Deals the ranks over the GPUs if there are fewer GPUs than ranks: for order and correctness, not for times."
+              + " Default: BRAID_SHARE_GPUS, else one GPU per rank.")
+  private boolean shareGpus;
 
   @Option(
       names = "--link",
@@ -50,7 +59,9 @@ public final class RankOptions {
   }
 
   private SessionOptions options(int count, Env env, RankCount machine, Path home) {
-    var choice = BackendChoice.of(requestedBackend(env), backendSource(), count, machine.gpus());
+    var choice =
+        BackendChoice.of(
+            requestedBackend(env), backendSource(), count, machine.gpus(), sharing(env));
     return new SessionOptions(count, choice, link(env), home, outputLimit());
   }
 
@@ -88,6 +99,16 @@ public final class RankOptions {
     return backend != null ? "--backend" : "BRAID_BACKEND";
   }
 
+  /// Returns the option or variable by which ranks may share GPUs. An explicit `--backend host`
+  /// overrides the variable.
+  private Optional<String> sharing(Env env) {
+    if (shareGpus) {
+      return Optional.of(SHARE_GPUS);
+    }
+    boolean onHost = backend != null && requestedBackend(env) == BackendKind.HOST;
+    return onHost ? Optional.empty() : env.sharing();
+  }
+
   private Optional<String> link(Env env) {
     var text = Optional.ofNullable(link).or(env::link);
     text.ifPresent(Link::parse);
@@ -105,6 +126,9 @@ public final class RankOptions {
     requestedRanks(machine).ifPresent(count -> arguments.addAll(List.of("-n", count.toString())));
     if (backend != null) {
       arguments.addAll(List.of("--backend", backend));
+    }
+    if (shareGpus) {
+      arguments.add(SHARE_GPUS);
     }
     if (link != null) {
       arguments.addAll(List.of("--link", link));

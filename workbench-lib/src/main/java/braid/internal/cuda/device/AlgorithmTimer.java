@@ -14,7 +14,8 @@ import java.util.Optional;
 
 /// Measures which of cublasLt's algorithms is the fastest for a problem. Multiplies the actual
 /// inputs, since a multiplication of zeros draws less power and is faster, and writes to scratch
-/// memory. Choices are cached on disk for later processes.
+/// memory. Choices are cached on disk for later processes, but not those of ranks that share a GPU
+/// and disturb each other's measurements.
 final class AlgorithmTimer implements AutoCloseable {
   /// Number of the heuristic's first algorithms that are tried; later ones have never been the
   /// fastest.
@@ -116,8 +117,10 @@ final class AlgorithmTimer implements AutoCloseable {
       }
     }
     closeAllBut(best, candidates);
-    cache.keep(
-        problem, new AlgorithmCache.Kept(best.algorithm(), Math.round(least * NANOS_PER_MILLI)));
+    if (device.ranks() == 1) {
+      cache.keep(
+          problem, new AlgorithmCache.Kept(best.algorithm(), Math.round(least * NANOS_PER_MILLI)));
+    }
     return best;
   }
 

@@ -9,6 +9,7 @@ import braid.natives.cuda.Gpu;
 import braid.natives.kernels.AttentionKernels;
 import braid.natives.kernels.Kernels;
 import braid.natives.load.BraidNativeMissing;
+import braid.natives.nccl.Nccl;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -27,6 +28,7 @@ public final class CudaDevice implements AutoCloseable {
   private final Path cacheFolder;
   private final Path algorithms;
   private final AttentionEngine engine;
+  private final int ranks;
   private @Nullable Multiplier multiplier;
   private @Nullable Attender attender;
 
@@ -37,18 +39,23 @@ public final class CudaDevice implements AutoCloseable {
     this.cacheFolder = env.kernels();
     this.algorithms = env.algorithms();
     this.engine = env.attention();
+    this.ranks = env.ranksPerGpu(Gpu.count());
   }
 
-  /// Opens the GPU of this rank's number on its machine. Kernels are compiled, and algorithms
-  /// measured, once per kind of GPU.
+  /// Opens this rank's GPU. Kernels are compiled, and algorithms measured, once per kind of GPU.
   public static CudaDevice open(Env env) {
-    int device = env.local().rank();
+    int device = Gpu.missing().isEmpty() ? env.gpu(Gpu.count()) : env.local().rank();
     int rank = env.world().rank();
     refusal(Gpu.missing(), Gpu.count(), device, rank)
         .ifPresent(
             why -> {
               throw new BraidException(why);
             });
+    int count = Gpu.count();
+    if (env.ranksPerGpu(count) > 1) {
+      // Ranks of one GPU have different numbers of hosts, ranks of one host different GPUs.
+      Nccl.poseAsHost("braid-" + env.local().rank() / count);
+    }
     var gpu = Gpu.open(device, "rank " + rank);
     try {
       return new CudaDevice(gpu, Kernels.load(gpu, env.kernels()), Lt.open(gpu), env);
@@ -75,12 +82,17 @@ public final class CudaDevice implements AutoCloseable {
                 device < usable
                     ? Optional.empty()
                     : Optional.of(
-                        "rank %d needs GPU %d but CUDA can use %d here; start fewer ranks, look at CUDA_VISIBLE_DEVICES, or run on the host: --backend host"
+                        "rank %d needs GPU %d but CUDA can use %d here; start fewer ranks, let them share GPUs (--share-gpus), look at CUDA_VISIBLE_DEVICES, or run on the host: --backend host"
                             .formatted(rank, device, usable)));
   }
 
   private static String onCuda(String missing) {
     return "the backend is cuda but %s; or run on the host: --backend host".formatted(missing);
+  }
+
+  /// Returns the largest number of ranks on a GPU of this machine.
+  public int ranks() {
+    return ranks;
   }
 
   public Gpu gpu() {

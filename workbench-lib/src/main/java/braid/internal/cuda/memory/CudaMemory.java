@@ -57,7 +57,14 @@ public final class CudaMemory implements AutoCloseable {
     return switch (kind) {
       case AUTO, IPC -> Optional.empty();
       case NATIVE -> virtualMemory();
-      case NCCL -> virtualMemory().or(CudaMemory::missingNccl).or(() -> refusal(kind));
+      case NCCL ->
+          virtualMemory()
+              .or(CudaMemory::missingNccl)
+              .or(() -> refusal(kind))
+              .or(
+                  () ->
+                      sharing(
+                          "NCCL takes ranks that share a GPU for hosts, which have no windows"));
       case NVSHMEM ->
           absent(Libraries.Library.NVSHMEM, "libnvshmem_host.so.3 was not found on this machine")
               .or(() -> refusal(kind));
@@ -86,6 +93,10 @@ public final class CudaMemory implements AutoCloseable {
         .library()
         .flatMap(Libraries::find)
         .flatMap(found -> feature.refusal(found.version()));
+  }
+
+  private Optional<String> sharing(String why) {
+    return device.ranks() > 1 ? Optional.of(why) : Optional.empty();
   }
 
   private Optional<String> virtualMemory() {

@@ -23,6 +23,6 @@ class CudaDeviceTest {
     assertThat(CudaDevice.refusal(Optional.empty(), 2, 1, 1)).isEmpty();
     assertThat(CudaDevice.refusal(Optional.empty(), 2, 2, 2))
         .contains(
-            "rank 2 needs GPU 2 but CUDA can use 2 here; start fewer ranks, look at CUDA_VISIBLE_DEVICES, or run on the host: --backend host");
+            "rank 2 needs GPU 2 but CUDA can use 2 here; start fewer ranks, let them share GPUs (--share-gpus), look at CUDA_VISIBLE_DEVICES, or run on the host: --backend host");
   }
 }
