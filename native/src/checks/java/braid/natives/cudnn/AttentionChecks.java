@@ -48,7 +48,7 @@ public final class AttentionChecks {
   private final GpuStream stream;
   private final CheckedMemory memory;
 
-  private AttentionChecks(Gpu gpu, Cudnn cudnn, GpuStream stream) {
+  AttentionChecks(Gpu gpu, Cudnn cudnn, GpuStream stream) {
     this.gpu = gpu;
     this.cudnn = cudnn;
     this.stream = stream;
@@ -140,7 +140,7 @@ public final class AttentionChecks {
     return wrong.isEmpty();
   }
 
-  private Optional<String> forward(AttentionProblem problem) {
+  Optional<String> forward(AttentionProblem problem) {
     var refused = cudnn.cannot(problem);
     if (refused.isPresent()) {
       return refused;
@@ -176,7 +176,7 @@ public final class AttentionChecks {
     }
   }
 
-  private Optional<String> backward(AttentionProblem problem, boolean deterministic) {
+  Optional<String> backward(AttentionProblem problem, boolean deterministic) {
     var refused = cudnn.cannotBackward(problem, deterministic);
     if (refused.isPresent()) {
       return refused;

@@ -19,9 +19,11 @@ final class CheckedMemory {
     this.stream = stream;
   }
 
+  /// Allocates memory filled with NaN, so that a number that is not written is found.
   long allocate(long bytes) {
     long address = gpu.allocate(Math.max(bytes, 1));
     allocations.add(address);
+    gpu.fill(address, (byte) 0xff, Math.max(bytes, 1));
     return address;
   }
 

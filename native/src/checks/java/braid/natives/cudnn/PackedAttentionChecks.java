@@ -14,7 +14,7 @@ final class PackedAttentionChecks {
   ///
   /// @param of the problem of one sequence
   @SuppressWarnings("ArrayRecordComponent") // Never compared.
-  private record Packed(AttentionProblem of, int[][] sizes) {
+  record Packed(AttentionProblem of, int[][] sizes) {
     int rows() {
       return sum(0, 2);
     }
@@ -25,6 +25,11 @@ final class PackedAttentionChecks {
 
     private int sum(int size, int gap) {
       return Arrays.stream(sizes).mapToInt(each -> each[size] + each[gap]).sum();
+    }
+
+    @Override
+    public String toString() {
+      return "%s, rows and keys and gaps %s".formatted(of, Arrays.deepToString(sizes));
     }
 
     AttentionProblem one(int sequence) {
@@ -108,7 +113,7 @@ final class PackedAttentionChecks {
   }
 
   /// Compares packed sequences with plain loops over each. Gaps hold NaN.
-  private Optional<String> check(Packed packed, boolean backward) {
+  Optional<String> check(Packed packed, boolean backward) {
     var problem = packed.all();
     var refused = backward ? cudnn.cannotBackward(problem, false) : cudnn.cannot(problem);
     if (refused.isPresent()) {

@@ -62,6 +62,20 @@ class EnvTest {
   }
 
   @ParameterizedTest
+  @CsvSource({"1, 0, 4", "2, 0, 2", "3, 2, 2", "4, 2, 1"})
+  void ranksAreDealtOverTheGpusThatTheyShare(int gpus, int gpu, int ranksPerGpu) {
+    var variables = new HashMap<>(COMPLETE);
+    variables.putAll(Map.of("LOCAL_RANK", "2", "LOCAL_WORLD_SIZE", "4"));
+    var alone = Env.read(variables);
+    assertThat(alone.gpu(gpus)).isEqualTo(2);
+    assertThat(alone.ranksPerGpu(gpus)).isEqualTo(1);
+    variables.put("BRAID_SHARE_GPUS", "1");
+    var sharing = Env.read(variables);
+    assertThat(sharing.gpu(gpus)).isEqualTo(gpu);
+    assertThat(sharing.ranksPerGpu(gpus)).isEqualTo(ranksPerGpu);
+  }
+
+  @ParameterizedTest
   @CsvSource({"auto,AUTO", "cudnn,CUDNN", "own,OWN"})
   void readsEveryAttentionEngine(String name, AttentionEngine engine) {
     assertThat(Env.read(Map.of("BRAID_ATTENTION", name)).attention()).isEqualTo(engine);
@@ -89,6 +103,7 @@ class EnvTest {
           BRAID_SYMMETRIC_MEMORY| ncc   | a memory kind must be one of auto, native, ipc, nccl, nvshmem but was ncc
           BRAID_BACKEND         | gpu   | BRAID_BACKEND must be one of auto, host, cuda but was gpu; try host
           BRAID_WORKER_COPIES   | tma   | BRAID_WORKER_COPIES must be bulk or loads but was tma
+          BRAID_SHARE_GPUS      | yes   | BRAID_SHARE_GPUS must be 1 or 0 but was yes
           BRAID_ATTENTION       | flash | BRAID_ATTENTION must be one of auto, cudnn, own but was flash
           BRAID_LINK            | fast  | a link must be written bandwidth,latency or unlimited but was fast; bandwidth in GB/s, GiB/s, Gb/s or Gbps (also K, M, T), latency in ns, us, µs, ms or s, for example 0.25GB/s,20us
           """)
