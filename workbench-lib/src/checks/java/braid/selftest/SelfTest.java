@@ -5,6 +5,7 @@ import braid.ProcessGroup;
 import braid.Tensor;
 import braid.internal.context.RankContext;
 import braid.internal.cuda.CudaBackend;
+import braid.internal.cuda.device.CudnnCheck;
 import braid.internal.cuda.device.GemmCheck;
 import braid.internal.cuda.device.KernelCheck;
 import braid.internal.memory.Members;
@@ -167,9 +168,16 @@ public final class SelfTest {
 
   /// Returns the checks of this rank's GPU; none on the host.
   private static List<SelfCheck> ofGpu() {
-    return RankContext.current().backend() instanceof CudaBackend gpu
-        ? List.of(new KernelCheck(gpu.device()), new GemmCheck(gpu.device()))
-        : List.of();
+    if (!(RankContext.current().backend() instanceof CudaBackend gpu)) {
+      return List.of();
+    }
+    var all = new ArrayList<SelfCheck>();
+    all.add(new KernelCheck(gpu.device()));
+    all.add(new GemmCheck(gpu.device()));
+    if (CudnnCheck.isPossible()) {
+      all.add(new CudnnCheck(gpu.device()));
+    }
+    return all;
   }
 
   /// One tested configuration; a part that does not apply is `-`.

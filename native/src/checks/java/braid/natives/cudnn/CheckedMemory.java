@@ -100,6 +100,11 @@ final class CheckedMemory {
     return numbers;
   }
 
+  /// Returns the nearest number of the type.
+  static double round(AttentionProblem.Type type, double number) {
+    return decode(type, encode(type, (float) number));
+  }
+
   private static short encode(AttentionProblem.Type type, float number) {
     int bits = Float.floatToRawIntBits(number);
     return type == AttentionProblem.Type.FP16

@@ -82,7 +82,11 @@ final class PlainAttention {
       add(output, q, value, k, weights[j]);
       dValue.add(k, dOutput, q, size, weights[j]);
     }
-    double own = dot(dOutput, q, output, q);
+    // cuDNN reads the output in 16 bits.
+    double own = 0;
+    for (int i = 0; i < size; i++) {
+      own += dOutput[q + i] * CheckedMemory.round(problem.type(), output[q + i]);
+    }
     for (int j = first; j <= last; j++) {
       int k = (j * problem.kvHeads() + kvHead) * size;
       double dScore = weights[j] * (dot(dOutput, q, value, k) - own) * problem.scale();

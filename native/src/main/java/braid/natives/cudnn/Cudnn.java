@@ -25,7 +25,7 @@ public final class Cudnn implements AutoCloseable {
   private final Map<Key, Outcome> outcomes = new HashMap<>();
   private boolean closed;
 
-  private enum Direction {
+  enum Direction {
     FORWARD(5),
     BACKWARD(9),
     DETERMINISTIC_BACKWARD(9);
@@ -128,24 +128,31 @@ public final class Cudnn implements AutoCloseable {
         .refusal(version)
         .map(why -> feature.title() + " " + why)
         .or(() -> key.problem.refusal(gpu.architecture()))
-        .or(() -> packedBackward(key));
+        .or(() -> packedRefusal(key.problem, key.direction));
   }
 
-  /// Returns why cuDNN is not asked for the gradients of packed sequences; empty if it is.
-  private static Optional<String> packedBackward(Key key) {
-    if (key.direction == Direction.FORWARD || !key.problem.sequences().arePacked()) {
+  /// Returns why cuDNN is not asked for packed sequences; empty if it is or if there is one.
+  static Optional<String> packedRefusal(AttentionProblem problem, Direction direction) {
+    if (!problem.sequences().arePacked()) {
       return Optional.empty();
     }
-    // cuDNN 9.19 accepts other sizes, but leaves out part of the query's gradient if the fp32 sum
-    // of
-    // it is packed.
-    int headSize = key.problem.headSize();
+    if (direction == Direction.FORWARD) {
+      // cuDNN accepts the others, but writes the statistics of the first head of each group only.
+      return problem.rows() == 1 && problem.heads() != problem.kvHeads()
+          ? Optional.of(
+              "packed sequences of one row each must have a head of key and value per head but have %d per %d heads"
+                  .formatted(problem.kvHeads(), problem.heads()))
+          : Optional.empty();
+    }
+    // cuDNN accepts other sizes, but leaves out part of the query's gradient if its fp32 sum is
+    // packed.
+    int headSize = problem.headSize();
     if (headSize % PACKED_BACKWARD_MULTIPLE != 0) {
       return Optional.of(
           "headSize must be a multiple of %d for gradients of packed sequences but was %d"
               .formatted(PACKED_BACKWARD_MULTIPLE, headSize));
     }
-    return key.direction == Direction.DETERMINISTIC_BACKWARD
+    return direction == Direction.DETERMINISTIC_BACKWARD
         ? Optional.of("gradients of packed sequences are not deterministic")
         : Optional.empty();
   }

@@ -1,0 +1,28 @@
+package braid.internal.cuda.device;
+
+import braid.model.SelfCheck;
+import braid.natives.cudnn.AttentionSweep;
+import braid.natives.load.Libraries;
+import braid.natives.load.Libraries.Library;
+import java.util.concurrent.ThreadLocalRandom;
+
+/// Checks cuDNN's attention of short sequences on this rank's GPU against plain loops.
+public record CudnnCheck(CudaDevice device) implements SelfCheck {
+  private static final int CASES = 100;
+
+  /// Returns whether this machine has cuDNN.
+  public static boolean isPossible() {
+    return Libraries.find(Library.CUDNN).isPresent();
+  }
+
+  @Override
+  public String name() {
+    return "cuDNN's attention of short sequences";
+  }
+
+  @Override
+  public String run() {
+    return AttentionSweep.firstWrong(device.gpu(), CASES, ThreadLocalRandom.current().nextInt())
+        .orElse("");
+  }
+}
