@@ -1,16 +1,22 @@
 package braid.launcher.cli;
 
+import braid.launcher.Counted;
 import braid.launcher.ExitCode;
+import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
+import braid.launcher.cli.home.RankOptions;
+import braid.launcher.machine.RankCount;
 import braid.launcher.soak.SoakRun;
 import braid.model.BraidException;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ThreadLocalRandom;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
@@ -27,14 +33,16 @@ import picocli.CommandLine.Spec;
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {" 0:every check passed", " 1:a check failed", " 2:a mistake in the options"},
     footerHeading = "%nExamples:%n",
-    footer = {"  braid soak", "  braid soak --seconds 600 --seed 7 -n 3"})
+    footer = {
+      "  braid soak",
+      "  braid soak --seconds 600 --seed 7 -n 3",
+      "  braid soak -n 4 --share-gpus --only headless",
+    })
 public final class SoakCommand implements Callable<Integer>, CheckCommand {
-  private static final int MOST_RANKS = 64;
   private static final int MOST_SECONDS = 1_000_000;
   private static final int DRAWN_SEEDS = 1_000_000_000;
 
-  @Option(names = "-n", paramLabel = "RANKS", description = "Ranks. Default: ${DEFAULT-VALUE}.")
-  private int ranks = 3;
+  @Mixin private RankOptions ranks = new RankOptions();
 
   @Option(
       names = "--seconds",
@@ -58,7 +66,6 @@ public final class SoakCommand implements Callable<Integer>, CheckCommand {
 
   @Override
   public Integer call() throws IOException, InterruptedException {
-    check("-n", ranks, 1, MOST_RANKS);
     check("--seconds", seconds, 1, MOST_SECONDS);
     if (only != null && !SoakRun.SESSIONS.contains(only)) {
       throw new BraidException(
@@ -68,15 +75,19 @@ public final class SoakCommand implements Callable<Integer>, CheckCommand {
     long first = seed != null ? seed : ThreadLocalRandom.current().nextInt(DRAWN_SEEDS);
     progress("seed " + first);
     var sessions = only == null ? SoakRun.SESSIONS : List.of(only);
-    var run = new SoakRun(ranks, seconds, first, sessions, kernel(), this::progress);
+    var env = Env.here();
+    var machine = env.machine();
+    var options = ranks.session(env, machine, Path.of("").toAbsolutePath());
+    progress("on %s, backend %s".formatted(Counted.of(options.ranks(), "rank"), options.backend()));
+    var run = new SoakRun(options, seconds, first, sessions, kernel(machine), this::progress);
     return (run.run(spec.commandLine().getOut()) ? ExitCode.OK : ExitCode.CELL_FAILED).code();
   }
 
   /// Returns the command by which Jupyter starts a kernel.
-  private List<String> kernel() {
+  private List<String> kernel(RankCount machine) {
     var command = new ArrayList<>(Installation.command());
-    command.addAll(List.of("kernel", "start", "{connection_file}", "--backend", "host"));
-    command.addAll(List.of("-n", Integer.toString(ranks)));
+    command.addAll(List.of("kernel", "start", "{connection_file}"));
+    command.addAll(ranks.arguments(machine));
     return command;
   }
 

@@ -1,7 +1,6 @@
 package braid.launcher.soak;
 
 import braid.launcher.session.SessionOptions;
-import braid.model.BackendKind;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -19,11 +18,12 @@ import java.util.function.Consumer;
 
 /// Soaks of several sessions in parallel, and the check for leaks on the machine.
 ///
+/// @param options ranks and backend of the sessions
 /// @param sessions those of [#SESSIONS] to attack
 /// @param kernel the command by which Jupyter starts a kernel
 /// @param progress receives progress lines
 public record SoakRun(
-    int ranks,
+    SessionOptions options,
     int seconds,
     long seed,
     List<String> sessions,
@@ -93,7 +93,8 @@ public record SoakRun(
       throws IOException, InterruptedException {
     if (session.equals(HEADLESS)) {
       return Optional.of(
-          new HeadlessVictim(new SessionOptions(ranks, BackendKind.HOST, Optional.empty(), home)));
+          new HeadlessVictim(
+              new SessionOptions(options.ranks(), options.backend(), options.link(), home)));
     }
     Optional<Victim> jupyter =
         JupyterVictim.start(kernel, home.resolve("kernel.log")).map(victim -> victim);
@@ -129,7 +130,12 @@ public record SoakRun(
   private void attack(Victim victim, long sessionSeed, long endNanos, SoakReport report)
       throws IOException, InterruptedException {
     var soak =
-        new Soak(victim, ranks, sessionSeed, Soak.NAMED_WITHIN, event -> onEvent(event, report));
+        new Soak(
+            victim,
+            options.ranks(),
+            sessionSeed,
+            Soak.NAMED_WITHIN,
+            event -> onEvent(event, report));
     soak.begin();
     soak.until(System.nanoTime() + (endNanos - System.nanoTime()) / WARM_UP);
     var warm = Traces.Resources.by(victim.front());
