@@ -23,9 +23,9 @@ public enum Feature {
   COMPILED_KERNELS("sums, worker copies, signals", Component.of(Library.NVRTC)),
   BULK_COPIES("bulk copies by workers", Component.GPU, "9.0"),
   NCCL("collectives by NCCL", Component.of(Library.NCCL)),
-  NCCL_WINDOWS("windows of NCCL", Component.of(Library.NCCL), "2.27"),
-  /// The first version that gathers by copy engines.
-  NCCL_COPY_ENGINES("NCCL on copy engines", Component.of(Library.NCCL), "2.28"),
+  /// Windows came with 2.27, but Braid registers them with the communicator of the collectives by
+  /// copy engines, which came with 2.28.
+  NCCL_COPY_ENGINES("NCCL: windows, copy engines", Component.of(Library.NCCL), "2.28"),
   NVSHMEM("puts by NVSHMEM", Component.of(Library.NVSHMEM)),
   /// The first version with the record layout that profiles read.
   PROFILES("GPU times in profiles", Component.of(Library.CUPTI), "13.0");

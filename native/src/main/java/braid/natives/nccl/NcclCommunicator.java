@@ -210,7 +210,7 @@ public final class NcclCommunicator implements AutoCloseable {
   ///
   /// @throws GpuError if NCCL cannot use the memory, which it reports by success without a window
   public NcclWindow register(long address, long bytes) {
-    Nccl.need(Feature.NCCL_WINDOWS, "ncclCommWindowRegister");
+    Nccl.need(Feature.NCCL_COPY_ENGINES, "ncclCommWindowRegister");
     if (address % NCCL_WIN_REQUIRED_ALIGNMENT != 0 || bytes % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
       throw new IllegalArgumentException(
           "a window's address and size must be multiples of "

@@ -16,8 +16,6 @@ class FeatureTest {
     "NCCL_COPY_ENGINES, 2.28.0, true",
     "NCCL_COPY_ENGINES, 2.100.1, true",
     "NCCL_COPY_ENGINES, 3.0.0, true",
-    "NCCL_WINDOWS, 2.26.5, false",
-    "NCCL_WINDOWS, 2.27.3, true",
     "FP8, 8.6, false",
     "FP8, 8.9, true",
     "FP8, 12.0, true",

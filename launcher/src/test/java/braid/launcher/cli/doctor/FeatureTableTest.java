@@ -35,7 +35,7 @@ class FeatureTableTest {
             "  ranks on GPUs, graphs         a driver for CUDA 13.0  13.1",
             "                                the CUDA runtime 13     –",
             "  GEMMs in fp8                  compute capability 8.9  8.6",
-            "  windows of NCCL               NCCL 2.27               2.27.7",
+            "  NCCL: windows, copy engines   NCCL 2.28               2.27.7",
             "  memory native, host           –                       –       one host",
             "  memory nccl                   NCCL 2.28               2.27.7  one host",
             "  memory nvshmem                NVSHMEM 3               –       one host")
@@ -43,7 +43,7 @@ class FeatureTableTest {
         .containsExactly(
             "  refused: GEMMs in fp8 needs compute capability 8.9, found 8.6",
             "  refused: bulk copies by workers needs compute capability 9.0, found 8.6",
-            "  refused: NCCL on copy engines needs NCCL 2.28, found 2.27.7",
+            "  refused: NCCL: windows, copy engines needs NCCL 2.28, found 2.27.7",
             "  refused: GPU times in profiles needs CUPTI 13.0, found 12.8.0",
             "  refused: memory nccl needs NCCL 2.28, found 2.27.7");
     assertThat(old().refusal(MemoryKind.NCCL)).contains("needs NCCL 2.28, found 2.27.7");
