@@ -126,8 +126,9 @@ public final class Pipeline extends ChainLink {
     }
 
     /// Sets the tensor to read the input from, instead of memory that the pipeline allocates. It
-    /// must have the shape and type of [Pipeline#input], and keeps its contents. The caller closes
-    /// it, after the pipeline.
+    /// must have the type and shape of [Pipeline#input] on this rank, and keeps its contents. A
+    /// symmetric tensor may have the shape of the rank with the most rows instead; the pipeline
+    /// then uses its first rows. The caller closes it, after the pipeline.
     ///
     /// A pipeline works on the tensor itself if its schedule allows it: a tensor that other ranks
     /// read or write must be symmetric. Otherwise the pipeline copies within the iteration, and the
@@ -142,7 +143,8 @@ public final class Pipeline extends ChainLink {
       return bind(Part.WEIGHT, tensor);
     }
 
-    /// Sets the tensor to read the bias from; see [#input].
+    /// Sets the tensor to read the bias from; see [#input]. It may have any shape with as many
+    /// numbers.
     public Builder bias(PipelineTensor tensor) {
       return bind(Part.BIAS, tensor);
     }
@@ -163,12 +165,14 @@ public final class Pipeline extends ChainLink {
       return bind(Part.GATHERED_INPUT, tensor);
     }
 
-    /// Sets the tensor to communicate beside the multiplication; see [#input].
+    /// Sets the tensor to communicate beside the multiplication; see [#input]. It may have any
+    /// shape with as many numbers.
     public Builder besideInput(PipelineTensor tensor) {
       return bind(Part.BESIDE_INPUT, tensor);
     }
 
     /// Sets the tensor for the result of the communication beside the multiplication; see [#input].
+    /// It may have any shape with as many numbers.
     public Builder besideOutput(PipelineTensor tensor) {
       return bind(Part.BESIDE_OUTPUT, tensor);
     }
@@ -277,11 +281,15 @@ public final class Pipeline extends ChainLink {
   }
 
   /// Returns this rank's part of the input. Write it between runs; peers may read it during a run.
+  /// Its shape is this rank's rows × `k` if the input is gathered, `m` × this rank's part of `k` if
+  /// products are added, and `m` × `k` otherwise; with `transposedInput()` the other way round.
   public Tensor input() {
     return lease.open(Part.INPUT);
   }
 
-  /// Returns this rank's part of the weight.
+  /// Returns this rank's part of the weight: `k` × this rank's columns if the input is gathered,
+  /// this rank's part of `k` × `n` if products are added, and `k` × `n` otherwise; with
+  /// `transposedWeight()` the other way round.
   public Tensor weight() {
     return lease.open(Part.WEIGHT);
   }
@@ -292,7 +300,8 @@ public final class Pipeline extends ChainLink {
     return open(Part.BIAS, "bias()");
   }
 
-  /// Returns this rank's part of the output of the last run.
+  /// Returns this rank's part of the output of the last run: `m` × this rank's columns if the input
+  /// is gathered, this rank's rows × `n` if a sum is scattered, and `m` × `n` otherwise.
   public Tensor output() {
     return lease.open(Part.OUTPUT);
   }
@@ -323,7 +332,8 @@ public final class Pipeline extends ChainLink {
     return open(Part.PRE_ACTIVATION, "gelu()");
   }
 
-  /// Returns the input of all ranks, as gathered by the last run.
+  /// Returns the input of all ranks, `m` × `k`, as gathered by the last run; with
+  /// `transposedInput()` the other way round.
   public Tensor gatheredInput() {
     if (!spec().has(Feature.GATHERED_INPUT)) {
       throw missing(Part.GATHERED_INPUT, "gatheredInput()");

@@ -25,6 +25,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -326,6 +329,33 @@ class AttentionTest {
             assertThat(computed).extracting(span -> span.chunk()).contains(0, 1, 2);
             assertThat(computed.stream().mapToLong(span -> span.flops()).sum())
                 .isEqualTo(2 * Math.round(spec.flops() / 2));
+          }
+        });
+  }
+
+  /// A rank has its own and two fetched chunks, which take turns on two streams; -1 is the merge.
+  @Test
+  void f2ChunksTakeTurnsOnTwoStreams() {
+    var spec = AttentionSpec.of(48, 2, 8);
+    LocalRanks.run(
+        3,
+        world -> {
+          for (int streams : new int[] {1, 2}) {
+            var method = ContextParallel.ring().streams(streams);
+            try (var attention = Attention.on(world).spec(spec).method(method).build()) {
+              attention.verify();
+              var chunks = new TreeMap<String, Set<Integer>>();
+              for (var span : attention.profile(1).spans()) {
+                if (span.stage() == Stage.GEMM) {
+                  chunks.computeIfAbsent(span.stream(), lane -> new TreeSet<>()).add(span.chunk());
+                }
+              }
+              assertThat(chunks)
+                  .isEqualTo(
+                      streams == 1
+                          ? Map.of("attend-0", Set.of(0, 1, 2))
+                          : Map.of("attend-0", Set.of(-1, 0, 2), "attend-1", Set.of(1)));
+            }
           }
         });
   }

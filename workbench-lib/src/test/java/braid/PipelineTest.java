@@ -1,5 +1,6 @@
 package braid;
 
+import static java.util.stream.Collectors.joining;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -20,10 +21,12 @@ import braid.model.VerificationFailed;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -49,6 +52,39 @@ class PipelineTest {
                 .hasMessage("atol and rtol must be 0 or more but were -1.0 and 0.0");
           }
         });
+  }
+
+  /// Sizes of a rank's parts: 3 ranks divide 7, 8 and 9 into 3, 2, 2; 3, 3, 2; and 3, 3, 3.
+  @Test
+  void tensorsHoldARanksPart() {
+    LocalRanks.run(
+        3,
+        world -> {
+          long rows = world.rank() == 0 ? 3 : 2;
+          long columns = world.rank() == 2 ? 2 : 3;
+          hasShapes(
+              world,
+              GemmSpec.allGatherGemm(7, 8, 9),
+              "%dx9 9x%d 7x%d".formatted(rows, columns, columns));
+          hasShapes(
+              world,
+              GemmSpec.allGatherGemm(7, 8, 9).transposedInput().transposedWeight(),
+              "9x%d %dx9 7x%d".formatted(rows, columns, columns));
+          hasShapes(world, GemmSpec.gemmReduceScatter(7, 8, 9), "7x3 3x8 %dx8".formatted(rows));
+          hasShapes(world, GemmSpec.gemmAllReduce(7, 8, 9), "7x3 3x8 7x8");
+          hasShapes(world, GemmSpec.besideAllGather(7, 8, 9, 5), "7x9 9x8 7x8");
+          hasShapes(world, GemmSpec.besideReduceScatter(7, 8, 9, 5), "7x9 9x8 7x8");
+        });
+  }
+
+  private static void hasShapes(ProcessGroup world, GemmSpec spec, String inputWeightOutput) {
+    try (var pipe = Pipeline.on(world).gemm(spec).build()) {
+      assertThat(
+              Stream.of(pipe.input(), pipe.weight(), pipe.output())
+                  .map(tensor -> tensor.shape().stream().map(String::valueOf).collect(joining("x")))
+                  .collect(joining(" ")))
+          .isEqualTo(inputWeightOutput);
+    }
   }
 
   @Test
@@ -147,7 +183,7 @@ class PipelineTest {
 
   /// Each rank's rows are stored as columns, and parts have two sizes.
   @Test
-  void anInputStoredByColumnsIsGatheredByColumns() {
+  void g7AnInputStoredByColumnsIsGatheredByColumns() {
     int m = 11;
     int k = 5;
     var spec = GemmSpec.allGatherGemm(m, 6, k).transposedInput().gatheredInput();
@@ -179,6 +215,41 @@ class PipelineTest {
             }
           });
     }
+  }
+
+  /// Rows of the transposed product are columns of the product: input and weight change places.
+  @Test
+  void g7ColumnsAreScatteredAsRowsOfTheTransposedProduct() {
+    var rows = GemmSpec.gemmReduceScatter(6, 8, 9);
+    var columns = GemmSpec.gemmReduceScatter(8, 6, 9).transposedInput().transposedWeight();
+    LocalRanks.run(
+        3,
+        world -> {
+          try (var plain = Pipeline.on(world).gemm(rows).build();
+              var turned =
+                  Pipeline.on(world)
+                      .gemm(columns)
+                      .input(plain.weight())
+                      .weight(plain.input())
+                      .build()) {
+            plain.run();
+            turned.verify();
+            var product = new ArrayList<Float>();
+            for (var part : world.gather(plain.output())) {
+              for (float each : part) {
+                product.add(each);
+              }
+            }
+            var mine = turned.output();
+            int first = 3 * world.rank();
+            assertThat(mine.shape()).containsExactly(world.rank() == 2 ? 2L : 3L, 6L);
+            for (int column = 0; column < mine.shape().getFirst(); column++) {
+              for (int row = 0; row < 6; row++) {
+                assertThat(mine.get(column, row)).isEqualTo(product.get(8 * row + first + column));
+              }
+            }
+          }
+        });
   }
 
   /// The scale of the first one's output is that of the second one's input.
