@@ -109,6 +109,9 @@ public final class Attender implements AutoCloseable {
         alone.add(each);
       } else if (cudnn != null && cannot.apply(each.problem().orElseThrow()).isEmpty()) {
         all.add(each);
+      } else if (engine == AttentionEngine.AUTO && each.haveOneRowEach()) {
+        // One launch of our own kernels takes less time than many calls of cuDNN.
+        all.addAll(each.byOwnKernels());
       } else {
         alone.addAll(each.alone());
       }
