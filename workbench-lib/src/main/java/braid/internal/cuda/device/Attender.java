@@ -102,22 +102,22 @@ public final class Attender implements AutoCloseable {
   /// @throws BraidException if cuDNN is required and cannot compute a sequence
   private List<Sequences> sequences(
       AttentionBlock block, Function<AttentionProblem, Optional<String>> cannot) {
-    var all = new ArrayList<Sequences>();
+    var together = new ArrayList<Sequences>();
     var alone = new ArrayList<Sequences>();
     for (var each : Sequences.of(block)) {
       if (!each.arePacked()) {
-        alone.add(each);
+        alone.add(Sequences.one(each.block(), byCudnn(each, cannot)));
       } else if (cudnn != null && cannot.apply(each.problem().orElseThrow()).isEmpty()) {
-        all.add(each);
+        together.add(each);
       } else if (engine == AttentionEngine.AUTO && each.haveOneRowEach()) {
         // One launch of our own kernels takes less time than many calls of cuDNN.
-        all.addAll(each.byOwnKernels());
+        each.alone().forEach(one -> alone.add(Sequences.one(one.block(), Optional.empty())));
       } else {
-        alone.addAll(each.alone());
+        each.alone().forEach(one -> alone.add(Sequences.one(one.block(), byCudnn(one, cannot))));
       }
     }
-    alone.forEach(each -> all.add(Sequences.one(each.block(), byCudnn(each, cannot))));
-    return all;
+    together.addAll(alone);
+    return together;
   }
 
   /// Returns tables in GPU memory of the pairs of a packed block.

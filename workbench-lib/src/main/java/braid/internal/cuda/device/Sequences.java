@@ -118,11 +118,6 @@ record Sequences(
     return all.stream().map(each -> one(each, problem(each, Seeing.of(each)))).toList();
   }
 
-  /// Returns each of these sequences alone, without cuDNN.
-  List<Sequences> byOwnKernels() {
-    return all.stream().map(each -> one(each, Optional.empty())).toList();
-  }
-
   boolean haveOneRowEach() {
     return all.stream().allMatch(each -> each.query().rows() == 1);
   }
