@@ -35,6 +35,9 @@ import org.jspecify.annotations.Nullable;
 public final class ProcessGroup implements AutoCloseable {
   private static final int NOT_A_MEMBER = -1;
 
+  /// Number of ranks that [#require] suggests, unless more are needed.
+  private static final int SUGGESTED_RANKS = 4;
+
   private static final int GATHERED_AT_ONCE = Meeting.MAX_VALUE_BYTES / Float.BYTES;
 
   private final RankContext context;
@@ -102,6 +105,25 @@ public final class ProcessGroup implements AutoCloseable {
 
   public Place place() {
     return new Place(rank(), size());
+  }
+
+  /// Throws if the group has fewer ranks: for code that makes no sense with so few.
+  public void require(int ranks) {
+    if (size() < ranks) {
+      var remedy =
+          parent == null
+              ? "try -n %1$d --share-gpus on one GPU, or -n %1$d --backend host"
+                  .formatted(Math.max(ranks, SUGGESTED_RANKS))
+              : "make it of more ranks";
+      throw new BraidException(
+          "this needs at least %d ranks but %s has %d%s; %s"
+              .formatted(
+                  ranks,
+                  parent == null ? "the world" : "group `" + name + "`",
+                  size(),
+                  size() == 1 ? ": one rank has nothing to communicate" : "",
+                  remedy));
+    }
   }
 
   /// Returns true if the ranks use GPUs, false on the host backend: for defaults that fit either.

@@ -205,4 +205,29 @@ class ProcessGroupTest {
           assertThat(world.onGpu()).isFalse();
         });
   }
+
+  @Test
+  void aGroupOfTooFewRanksIsRefusedWithAWayToStartMore() {
+    LocalRanks.run(
+        1,
+        world -> {
+          world.require(1);
+          assertThatThrownBy(() -> world.require(2))
+              .isInstanceOf(BraidException.class)
+              .hasMessage(
+                  "this needs at least 2 ranks but the world has 1: one rank has nothing to communicate; try -n 4 --share-gpus on one GPU, or -n 4 --backend host");
+        });
+    LocalRanks.run(
+        2,
+        world -> {
+          world.require(2);
+          assertThatThrownBy(() -> world.require(6))
+              .hasMessage(
+                  "this needs at least 6 ranks but the world has 2; try -n 6 --share-gpus on one GPU, or -n 6 --backend host");
+          var pair = world.subset("pair", 0, 1);
+          assertThatThrownBy(() -> pair.require(3))
+              .hasMessage(
+                  "this needs at least 3 ranks but group `pair` has 2; make it of more ranks");
+        });
+  }
 }

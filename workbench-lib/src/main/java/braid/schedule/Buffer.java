@@ -43,11 +43,20 @@ public record Buffer(
 
   /// Returns the rows of one rank's array.
   public long rows(int rank) {
-    return shapes.get(rank).rows();
+    return shape(rank).rows();
   }
 
   public long columns(int rank) {
-    return shapes.get(rank).columns();
+    return shape(rank).columns();
+  }
+
+  private Shape shape(int rank) {
+    if (rank < 0 || rank >= shapes.size()) {
+      throw new BraidException(
+          "the rank of buffer `%s` must be 0..%d but was %d; leave out steps with ranks that the schedule does not have, or start more ranks"
+              .formatted(name, shapes.size() - 1, rank));
+    }
+    return shapes.get(rank);
   }
 
   /// Returns the bytes of one rank's array.

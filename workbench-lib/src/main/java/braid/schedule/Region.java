@@ -6,11 +6,6 @@ import braid.model.BraidException;
 /// of them; all other steps take all columns.
 public record Region(Buffer buffer, int rank, long row, long rows, long column, long columns) {
   public Region {
-    if (rank < 0 || rank >= buffer.shapes().size()) {
-      throw new BraidException(
-          "a region's rank must be 0..%d but was %d of `%s`"
-              .formatted(buffer.shapes().size() - 1, rank, buffer));
-    }
     if (row < 0 || rows < 0 || row + rows > buffer.rows(rank)) {
       throw new BraidException(
           "a region must lie in rows 0..%d of `%s` on rank %d but was %d rows from %d on"

@@ -511,4 +511,17 @@ final class ScheduleMistakesTest {
     assertThat(without.findings()).isNotEmpty();
     assertThat(schedule.without(1, _ -> false)).isEqualTo(schedule);
   }
+
+  @Test
+  void aBufferNamesTheRanksThatItHas() {
+    for (int rank : new int[] {-1, 2}) {
+      assertThatThrownBy(() -> x.on(rank))
+          .isInstanceOf(BraidException.class)
+          .hasMessage(
+              "the rank of buffer `x` must be 0..1 but was %d; leave out steps with ranks that the schedule does not have, or start more ranks"
+                  .formatted(rank));
+      assertThatThrownBy(() -> x.on(rank, new Slice(0, 1))).isInstanceOf(BraidException.class);
+      assertThatThrownBy(() -> new Region(x, rank, 0, 1, 0, 1)).isInstanceOf(BraidException.class);
+    }
+  }
 }
