@@ -118,9 +118,8 @@ public final class Attention extends ChainLink {
         throw new BraidException(
             "spec is missing; call spec(AttentionSpec.of(sequence, heads, headSize)) before build()");
       }
-      Feasibility.check(spec, group);
       var tuning = how == null ? ContextParallel.ring() : how;
-      tuning.check(spec, group.size());
+      Feasibility.check(spec, tuning, group);
       var given = new Bindings();
       given.addAll(bindings);
       var attention =

@@ -155,20 +155,14 @@ public final class AttentionGradient extends ChainLink {
         }
       }
       var problem = deterministic == null ? spec.backward() : spec.backward().deterministic();
-      Feasibility.check(spec, group);
+      var tuning = how == null ? ContextParallel.ring() : how;
+      Feasibility.check(spec, tuning, group);
       var given = new Bindings();
       given.addAll(bindings);
       var gradient =
           new AttentionGradient(
               PlanLease.take(
-                  "build a backward pass",
-                  "",
-                  group,
-                  problem,
-                  Tuning.of(how == null ? ContextParallel.ring() : how),
-                  kind,
-                  given,
-                  ""));
+                  "build a backward pass", "", group, problem, Tuning.of(tuning), kind, given, ""));
       group.own(gradient);
       return gradient;
     }

@@ -3,10 +3,12 @@ package braid;
 import braid.model.AttentionSpec;
 import braid.model.BackendKind;
 import braid.model.BraidException;
+import braid.model.ContextParallel;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
+import braid.model.TokenLayout;
 
 /// Checks whether a group can solve a problem with an overlap; an error names the nearest feasible
 /// choice.
@@ -26,9 +28,24 @@ final class Feasibility {
     checkChunks(spec, how, group);
   }
 
-  /// Refuses attention that the size of the group does not allow.
-  static void check(AttentionSpec spec, ProcessGroup group) {
+  /// Refuses attention that the size of the group does not allow, forward and backward.
+  static void check(AttentionSpec spec, ContextParallel how, ProcessGroup group) {
     atLeastOneEach("sequence", "token", spec.sequence(), group);
+    how.check(spec, group.size());
+    int most = how.mostSplits(spec, group.size());
+    if (how.splits() > most) {
+      var divided =
+          switch (how.method()) {
+            case RING, ALL_GATHER_KV, UNFUSED ->
+                spec.layout() == TokenLayout.ZIGZAG
+                    ? "tokens of the smallest half shard"
+                    : "tokens of the smallest shard";
+            case ULYSSES, TWO_LEVEL -> "kvHeads of each rank";
+          };
+      throw new BraidException(
+          "splits must be 1..%d (%s) but was %d; try splits(%1$d)"
+              .formatted(most, divided, how.splits()));
+    }
   }
 
   /// Refuses pairs of types that the backend cannot multiply.

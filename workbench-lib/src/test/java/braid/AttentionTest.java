@@ -209,9 +209,9 @@ class AttentionTest {
       var method =
           switch (kind) {
             case 0 -> ContextParallel.unfused();
-            case 1, 2 -> tuned(ContextParallel.allGatherKv(), random);
-            case 3 -> tuned(ContextParallel.ring(), random);
-            default -> tuned(ContextParallel.ring().neighborToNeighbor(), random);
+            case 1, 2 -> tuned(ContextParallel.allGatherKv(), spec, ranks, random);
+            case 3 -> tuned(ContextParallel.ring(), spec, ranks, random);
+            default -> tuned(ContextParallel.ring().neighborToNeighbor(), spec, ranks, random);
           };
       return new RandomCase(spec, random.nextBoolean() ? method : method.replay(), ranks);
     }
@@ -220,8 +220,10 @@ class AttentionTest {
       return ContextParallel.twoLevel(ranks % 2 == 0 ? 2 : ranks);
     }
 
-    private static ContextParallel tuned(ContextParallel method, Random random) {
-      var tuned = method.splits(1 + random.nextInt(5)).streams(1 + random.nextInt(3));
+    private static ContextParallel tuned(
+        ContextParallel method, AttentionSpec spec, int ranks, Random random) {
+      int most = Math.min(5, method.mostSplits(spec, ranks));
+      var tuned = method.splits(1 + random.nextInt(most)).streams(1 + random.nextInt(3));
       return tuned.over(any(random));
     }
 
@@ -620,6 +622,35 @@ class AttentionTest {
           assertThatThrownBy(() -> Attention.on(world).spec(AttentionSpec.of(2, 1, 1)).build())
               .hasMessage(
                   "sequence must be 3 or more (a token for each rank of group `world`) but was 2");
+          var half = AttentionSpec.of(37, 3, 4).layout(TokenLayout.ZIGZAG);
+          for (var method :
+              List.of(
+                  ContextParallel.ring(),
+                  ContextParallel.ring().neighborToNeighbor(),
+                  ContextParallel.allGatherKv())) {
+            refusesSplits(
+                world,
+                AttentionSpec.of(12, 1, 4),
+                method.splits(1000),
+                "splits must be 1..4 (tokens of the smallest shard) but was 1000; try splits(4)");
+            refusesSplits(
+                world,
+                half,
+                method.splits(7),
+                "splits must be 1..6 (tokens of the smallest half shard) but was 7; try splits(6)");
+            Attention.on(world).spec(half).method(method.splits(6)).build().close();
+          }
+          var alone = world.subset("alone-" + world.rank(), world.rank());
+          refusesSplits(
+              alone,
+              half,
+              ContextParallel.ulysses().splits(4),
+              "splits must be 1..3 (kvHeads of each rank) but was 4; try splits(3)");
+          refusesSplits(
+              world,
+              half,
+              ContextParallel.ulysses().splits(2),
+              "splits of ulysses must divide the 1 kvHeads of each rank but were 2; try splits(1)");
           try (var other = LocalTensor.on(world).shape(4, 4).allocate()) {
             assertThatThrownBy(
                     () -> Attention.on(world).spec(AttentionSpec.of(9, 1, 4)).query(other).build())
@@ -627,5 +658,19 @@ class AttentionTest {
                 .hasMessageContaining("allocate it with shape(3, 4)");
           }
         });
+  }
+
+  /// Requires that attention and its backward pass refuse the method.
+  private static void refusesSplits(
+      ProcessGroup world, AttentionSpec spec, ContextParallel method, String message) {
+    assertThatThrownBy(() -> Attention.on(world).spec(spec).method(method).build())
+        .isInstanceOf(BraidException.class)
+        .hasMessage(message);
+    try (var forward = Attention.on(world).spec(spec).build()) {
+      assertThatThrownBy(
+              () -> Attention.on(world).method(method).backward().forward(forward).build())
+          .isInstanceOf(BraidException.class)
+          .hasMessage(message);
+    }
   }
 }

@@ -194,6 +194,21 @@ public record ContextParallel(
     };
   }
 
+  /// Returns the largest number of splits of which none is empty: of the heads that a rank
+  /// computes, or of each run of consecutive tokens.
+  public int mostSplits(AttentionSpec spec, int ranks) {
+    return Math.max(
+        1,
+        switch (method) {
+          case RING, ALL_GATHER_KV, UNFUSED ->
+              switch (spec.layout()) {
+                case CONTIGUOUS -> spec.sequence() / ranks;
+                case ZIGZAG -> spec.sequence() / (2 * ranks);
+              };
+          case ULYSSES, TWO_LEVEL -> spec.kvHeads() / headRanks(ranks);
+        });
+  }
+
   /// Checks that the heads of a problem can be divided among the ranks, and among the splits.
   ///
   /// @throws BraidException that names the nearest method or number

@@ -81,7 +81,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
             cases.add(
                 new AttentionCase(
                     spec.heads(spec.heads() * sharing, spec.kvHeads() * sharing),
-                    how(random, method.over(transport), sharing == 1),
+                    how(random, method.over(transport), spec, ranks),
                     random.nextInt(PER_BACKWARD) == 0));
           }
         }
@@ -143,15 +143,16 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
     return -1;
   }
 
-  /// @param splits true if the method can have any number of splits
+  /// Returns a random tuning; with one split if heads are divided.
   private static ContextParallel how(
-      SplittableRandom random, ContextParallel method, boolean splits) {
+      SplittableRandom random, ContextParallel method, AttentionSpec spec, int ranks) {
     var how = method;
     if (method.method() == ContextParallel.Method.RING && random.nextBoolean()) {
       how = how.neighborToNeighbor();
     }
-    if (splits && method.method() != ContextParallel.Method.UNFUSED) {
-      how = how.splits(1 + random.nextInt(MOST_SPLITS)).streams(1 + random.nextInt(MOST_STREAMS));
+    if (method.headRanks(ranks) == 1 && method.method() != ContextParallel.Method.UNFUSED) {
+      int most = Math.min(MOST_SPLITS, method.mostSplits(spec, ranks));
+      how = how.splits(1 + random.nextInt(most)).streams(1 + random.nextInt(MOST_STREAMS));
     }
     return random.nextInt(3) == 0 ? how.replay() : how;
   }
