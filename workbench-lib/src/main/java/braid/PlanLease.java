@@ -6,6 +6,7 @@ import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Tuning;
 import braid.internal.pipeline.View;
+import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Lifetime;
 import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
@@ -96,16 +97,35 @@ final class PlanLease implements AutoCloseable {
     var plan =
         idle.orElseGet(
             () ->
-                Plan.of(
-                    context.backend(),
-                    group.place(),
-                    group.members(),
-                    problem,
-                    tuning,
-                    bindings.bound(),
-                    group.symmetric(kind)));
+                make(
+                    group,
+                    cache,
+                    () ->
+                        Plan.of(
+                            context.backend(),
+                            group.place(),
+                            group.members(),
+                            problem,
+                            tuning,
+                            bindings.bound(),
+                            group.symmetric(kind))));
     group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
     return new PlanLease(prefix, group, bindings, cache, key, plan);
+  }
+
+  /// Makes a plan. If its memory is not available, all ranks close the idle plans, which are the
+  /// same on all of them, and try it again.
+  static Plan make(ProcessGroup group, PlanCache cache, Supplier<Plan> maker) {
+    try {
+      return maker.get();
+    } catch (AllocationFailed e) {
+      if (!cache.clear(group.calls().round())) {
+        throw e;
+      }
+      // The memory is free only after the last rank has released it.
+      group.barrier();
+      return maker.get();
+    }
   }
 
   ProcessGroup group() {

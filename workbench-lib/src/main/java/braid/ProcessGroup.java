@@ -8,7 +8,9 @@ import braid.internal.memory.Counter;
 import braid.internal.memory.Counters;
 import braid.internal.memory.Members;
 import braid.internal.rank.Closing;
+import braid.internal.resource.BufferRequest;
 import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
 import braid.internal.resource.SymmetricSource;
 import braid.internal.store.Meeting;
 import braid.model.BackendKind;
@@ -320,8 +322,18 @@ public final class ProcessGroup implements AutoCloseable {
   /// Returns a source of symmetric memory for a resource of several buffers; the label carries
   /// everything that the ranks must agree on.
   SymmetricSource symmetric(MemoryKind kind) {
-    return (label, bytes) ->
-        pool.take(Call.of("set up", "%s, %d bytes %s".formatted(label, bytes, kind)), kind, bytes);
+    return new SymmetricSource() {
+      @Override
+      public void grant(String label, List<BufferRequest> buffers, String remedy) {
+        pool.grant(Call.of("grant", label), kind, buffers, remedy);
+      }
+
+      @Override
+      public SymmetricMemory take(String label, long bytes) {
+        return pool.take(
+            Call.of("set up", "%s, %d bytes %s".formatted(label, bytes, kind)), kind, bytes);
+      }
+    };
   }
 
   /// Returns the group's single resource of that type, created at its first use and closed with the

@@ -9,6 +9,8 @@ import braid.internal.memory.Call;
 import braid.internal.memory.Counters;
 import braid.internal.memory.Members;
 import braid.internal.resource.AllocationFailed;
+import braid.internal.resource.BufferRequest;
+import braid.internal.resource.FreeSpace;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
@@ -18,6 +20,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
+import java.util.Collections;
 import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.CyclicBarrier;
@@ -164,6 +167,12 @@ class PooledMemoryTest {
     }
 
     @Override
+    public List<FreeSpace> freeSpaces(MemoryKind kind, List<Integer> ranks) {
+      return List.of(
+          new FreeSpace("room", leftBytes, List.of(RankContext.current().place().rank()), 1, 1));
+    }
+
+    @Override
     public void zero(SymmetricMemory memory) {}
   }
 
@@ -197,6 +206,95 @@ class PooledMemoryTest {
             take(pool, 20).close();
           }
           assertThat(room.leftBytes).isEqualTo(world.rank() == 1 ? 100 : 1000);
+        });
+  }
+
+  private static BufferRequest request(String name, boolean symmetric, long bytes, int ranks) {
+    return new BufferRequest(name, symmetric, Collections.nCopies(ranks, bytes));
+  }
+
+  private static void grant(BufferPool pool, BufferRequest... buffers) {
+    pool.grant(Call.of("grant", "a plan"), KIND, List.of(buffers), "take less");
+  }
+
+  @Test
+  void aPlanThatOneRankHasNoRoomForIsRefusedOnAllRanksInOneLine() {
+    long unit = BufferPool.UNGRANTED_BYTES_PER_RANK;
+    LocalRanks.run(
+        3,
+        world -> {
+          var room = new Room(world.rank() == 1 ? 10 * unit : 100 * unit);
+          try (var pool = pool(world, room)) {
+            var x = request("x", true, 6 * unit, 3);
+            assertThatThrownBy(() -> grant(pool, x, request("y", false, 5 * unit, 3)))
+                .isInstanceOf(AllocationFailed.class)
+                .hasMessage(
+                    "a plan: the buffers need 704 MiB of room for rank 1 but 640 MiB are free there: rank 1 needs `x` 384 MiB, `y` 320 MiB; take less");
+            grant(pool, x, request("y", false, 4 * unit, 3));
+            assertThat(room.leftBytes).isEqualTo(world.rank() == 1 ? 10 * unit : 100 * unit);
+          }
+        });
+  }
+
+  @Test
+  void pooledMemoryCountsAsFreeForAPlan() {
+    long unit = BufferPool.UNGRANTED_BYTES_PER_RANK;
+    LocalRanks.run(
+        2,
+        world -> {
+          var room = new Room(8 * unit);
+          try (var pool = pool(world, room)) {
+            take(pool, 3 * unit).close();
+            take(pool, unit / 2).close();
+            assertThat(room.leftBytes).isEqualTo(4 * unit + unit / 2);
+            // A pooled buffer that fits is used once.
+            var fits = request("fits", true, 3 * unit, 2);
+            var rest = request("rest", false, 4 * unit + unit / 2, 2);
+            grant(pool, fits, rest);
+            assertThat(room.leftBytes).isEqualTo(4 * unit + unit / 2);
+            // Pooled buffers that do not fit are freed if their memory is needed.
+            grant(pool, fits, rest, request("more", true, unit / 2, 2));
+            assertThat(room.leftBytes).isEqualTo(4 * unit + unit / 2);
+            grant(pool, fits, rest, request("more", true, unit / 2 - 1, 2));
+            assertThat(room.leftBytes).isEqualTo(8 * unit);
+            assertThatThrownBy(() -> grant(pool, fits, fits, rest))
+                .isInstanceOf(AllocationFailed.class)
+                .hasMessageContaining("need 672 MiB of room for rank 0 but 512 MiB are free there");
+          }
+        });
+  }
+
+  @Test
+  void aPlanOfLittleMemoryIsGrantedWithoutAMeeting() {
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var pool = pool(world, new Room(1))) {
+            take(pool, 1).close();
+            var meetings = count(world, "meetings");
+            grant(pool, request("x", true, BufferPool.UNGRANTED_BYTES_PER_RANK - 1, 2));
+            assertThat(count(world, "meetings")).isEqualTo(meetings);
+          }
+        });
+  }
+
+  @Test
+  void ranksThatPooledDifferentMemoryAreNamedByTheGrant() {
+    long unit = BufferPool.UNGRANTED_BYTES_PER_RANK;
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var pool = pool(world, new Room(100 * unit))) {
+            var x = take(pool, unit);
+            if (world.rank() == 0) {
+              x.close();
+            }
+            assertThatThrownBy(() -> grant(pool, request("x", true, unit, 2)))
+                .isInstanceOf(BraidException.class)
+                .hasMessageContaining("tensors must be closed in the same order on every rank")
+                .hasMessageContaining(
+                    "rank 0 has 0 bytes of new memory, rank 1 has %d".formatted(unit));
+          }
         });
   }
 

@@ -205,14 +205,25 @@ public final class Gpu implements AutoCloseable {
     }
   }
 
+  /// Bytes of this device's memory that no process uses.
+  public long freeBytes() {
+    return memoryInfo()[0];
+  }
+
+  /// Returns the free and the total bytes of the device's memory.
+  private long[] memoryInfo() {
+    use();
+    try (var free = new SizeTPointer(1);
+        var total = new SizeTPointer(1)) {
+      check("cuMemGetInfo", cudart.cuMemGetInfo(free, total));
+      return new long[] {free.get(), total.get()};
+    }
+  }
+
   void checkMemory(String call, int code, long bytes) {
     if (code == cudart.CUDA_ERROR_OUT_OF_MEMORY) {
-      use();
-      try (var free = new SizeTPointer(1);
-          var total = new SizeTPointer(1)) {
-        check("cuMemGetInfo", cudart.cuMemGetInfo(free, total));
-        throw Driver.error(call, code, where(), Remedies.ofMemory(bytes, free.get(), total.get()));
-      }
+      var memory = memoryInfo();
+      throw Driver.error(call, code, where(), Remedies.ofMemory(bytes, memory[0], memory[1]));
     }
     check(call, code);
   }

@@ -15,6 +15,7 @@ import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.internal.rank.Once;
 import braid.internal.rank.Waits;
+import braid.internal.resource.FreeSpace;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
@@ -194,6 +195,12 @@ public final class CudaBackend implements Backend {
       MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
     device.gpu().use();
     return memory.allocate(resolve(kind), label, bytesPerRank, rendezvous);
+  }
+
+  @Override
+  public List<FreeSpace> freeSpaces(MemoryKind kind, List<Integer> ranks) {
+    device.gpu().use();
+    return memory.freeSpaces(kind, ranks);
   }
 
   @Override

@@ -7,6 +7,7 @@ import braid.internal.library.LibraryCollectives;
 import braid.internal.rank.Env;
 import braid.internal.rank.Once;
 import braid.internal.rank.Waits;
+import braid.internal.resource.FreeSpace;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
@@ -33,6 +34,7 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 
 /// The backend of ranks that are processes of one machine, or threads of one process: shared
 /// memory, OpenBLAS, and links of simulated speed.
@@ -129,6 +131,12 @@ public final class HostBackend implements Backend {
       MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
     resolve(kind);
     return SharedFile.allocate(token, label, bytesPerRank, rendezvous, memory);
+  }
+
+  @Override
+  public List<FreeSpace> freeSpaces(MemoryKind kind, List<Integer> ranks) {
+    var members = IntStream.range(0, ranks.size()).boxed().toList();
+    return List.of(memory.space(members), SharedFile.space(members));
   }
 
   @Override

@@ -3,16 +3,19 @@ package braid.internal.memory;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
 import braid.internal.resource.AllocationFailed;
+import braid.internal.resource.BufferRequest;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
 import braid.model.MemoryKind;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Comparator;
 import java.util.Deque;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -37,6 +40,10 @@ public final class BufferPool implements AutoCloseable {
   /// Limit of idle buffers; beyond it the longest idle are freed. Each is a mapping, of which a
   /// process has a limited number, and a notebook that tries many sizes reuses few of them.
   public static final int MAX_IDLE_BUFFERS = 64;
+
+  /// Buffers that need less new memory per rank are granted without a meeting of the ranks: their
+  /// allocation is quick, and reports by itself what does not fit.
+  public static final long UNGRANTED_BYTES_PER_RANK = 64L << 20;
 
   /// Symmetric memory that a pool lends repeatedly. The `number` identifies it on its board and is
   /// the same on every rank; its generation counts how often it was lent.
@@ -84,6 +91,71 @@ public final class BufferPool implements AutoCloseable {
     this.rendezvous = rendezvous;
   }
 
+  /// Throws an [AllocationFailed] on all members if the buffers, symmetric and private, do not fit
+  /// into the memory that is free on one of them. Pooled buffers are counted as they will be used:
+  /// those that fit need no memory, the others are freed if it is short. All members call it
+  /// together, after they have closed what they no longer use and before they allocate.
+  ///
+  /// @param remedy how to need less memory, for the message
+  public void grant(Call call, MemoryKind kind, List<BufferRequest> buffers, String remedy) {
+    var current = calls.board(call);
+    var missing = missing(current, kind, buffers);
+    long most = mostBytes(missing);
+    calls.agree(current, call.from("%d bytes of new memory".formatted(most)));
+    if (most < UNGRANTED_BYTES_PER_RANK) {
+      return;
+    }
+    var refusal = refusal(call, kind, missing);
+    if (refusal.isPresent() && freeIdle()) {
+      // The memory is free only after the last rank has released it.
+      var _ = exchange(call, "");
+      refusal = refusal(call, kind, buffers);
+    }
+    if (refusal.isPresent()) {
+      throw new AllocationFailed("%s: %s; %s".formatted(call.value(), refusal.get(), remedy));
+    }
+  }
+
+  /// Returns the buffers that cannot be taken from the pool.
+  private synchronized List<BufferRequest> missing(
+      Board current, MemoryKind kind, List<BufferRequest> buffers) {
+    enter(current);
+    var left = new ArrayList<>(idle);
+    return buffers.stream()
+        .filter(
+            buffer ->
+                !buffer.symmetric()
+                    || left.stream()
+                        .filter(pooled -> pooled.fits(kind, buffer.bytes().getFirst()))
+                        .findFirst()
+                        .map(pooled -> !left.remove(pooled))
+                        .orElse(true))
+        .toList();
+  }
+
+  private long mostBytes(List<BufferRequest> buffers) {
+    long most = 0;
+    for (int i = 0; i < members.place().size(); i++) {
+      int member = i;
+      most = Math.max(most, buffers.stream().mapToLong(each -> each.bytes().get(member)).sum());
+    }
+    return most;
+  }
+
+  /// Returns why the buffers do not fit on some member, the same on all of them.
+  private Optional<String> refusal(Call call, MemoryKind kind, List<BufferRequest> buffers) {
+    var own =
+        source.get().freeSpaces(kind, members.ranks()).stream()
+            .flatMap(space -> space.refusal(buffers, members.ranks()).stream())
+            .findFirst();
+    return exchange(call, own.orElse("")).stream().filter(each -> !each.isEmpty()).findFirst();
+  }
+
+  private List<String> exchange(Call call, String value) {
+    counters.add(Counter.RENDEZVOUS);
+    return new AgreeingRendezvous(rendezvous.get(), members, call).exchange(call.name(), value);
+  }
+
   /// Returns zeroed memory of `bytesPerRank` on every member. A pooled buffer is reused after all
   /// ranks have requested it and have closed its previous lease, which they wait for in shared
   /// memory; new memory takes one rendezvous. All members call it together. Closing returns the
@@ -122,6 +194,20 @@ public final class BufferPool implements AutoCloseable {
   /// is the same on ranks that closed several in a different order.
   private synchronized @Nullable PooledBuffer choose(
       Board current, MemoryKind kind, long bytesPerRank) {
+    enter(current);
+    var chosen =
+        idle.stream()
+            .filter(buffer -> buffer.fits(kind, bytesPerRank))
+            .min(Comparator.comparingInt(PooledBuffer::number));
+    chosen.ifPresent(
+        buffer -> {
+          idle.remove(buffer);
+          idleBytes -= bytesPerRank;
+        });
+    return chosen.orElse(null);
+  }
+
+  private synchronized void enter(Board current) {
     if (closed) {
       throw new BraidException("the memory of group `%s` is closed".formatted(members.group()));
     }
@@ -133,16 +219,6 @@ public final class BufferPool implements AutoCloseable {
       board = current;
       Arrays.fill(generations, 0);
     }
-    var chosen =
-        idle.stream()
-            .filter(buffer -> buffer.fits(kind, bytesPerRank))
-            .min(Comparator.comparingInt(PooledBuffer::number));
-    chosen.ifPresent(
-        buffer -> {
-          idle.remove(buffer);
-          idleBytes -= bytesPerRank;
-        });
-    return chosen.orElse(null);
   }
 
   /// Waits until all members have released a buffer. Returns false, and frees it, if it must not be

@@ -4,7 +4,8 @@ package braid.internal.memory;
 public enum Counter {
   /// Meetings at the store of any kind: calls in which ranks waited for all others.
   MEETINGS("meetings"),
-  /// Meetings that set up memory: one for each buffer, and one for the board of the group's calls.
+  /// Meetings that set up memory: one for each buffer, one for each plan of many bytes, and one for
+  /// the board of the group's calls.
   RENDEZVOUS("rendezvous"),
   BUFFERS_ALLOCATED("buffers allocated"),
   /// This rank's part of those buffers.

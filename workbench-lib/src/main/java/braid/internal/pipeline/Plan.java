@@ -6,6 +6,7 @@ import braid.internal.backend.Executable;
 import braid.internal.backend.Signals;
 import braid.internal.backend.Stream;
 import braid.internal.rank.Closing;
+import braid.internal.resource.BufferRequest;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.resource.SymmetricSource;
 import braid.internal.run.Executor;
@@ -14,8 +15,10 @@ import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Work;
+import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
+import braid.model.GroupAborted;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Place;
@@ -34,6 +37,7 @@ import braid.schedule.Step;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.Deque;
 import java.util.EnumMap;
@@ -53,6 +57,8 @@ import org.jspecify.annotations.Nullable;
 public final class Plan implements AutoCloseable, Executor.Resources {
   /// Large enough that OpenBLAS uses and initializes the code path of real problems.
   private static final int WARM_UP_SIZE = 64;
+
+  private static final String SIGNALS = "signals";
 
   private final Backend backend;
   private final Place place;
@@ -134,6 +140,8 @@ public final class Plan implements AutoCloseable, Executor.Resources {
           var port = schedule.port(part.port()).orElseThrow();
           callerMemory.put(port.on(place.rank()).buffer().name(), memory);
         });
+    int words = Executor.words(schedule);
+    source.grant(toString(), requests(callerMemory.keySet(), words), tuning.lessMemory());
     for (var buffer : schedule.buffers()) {
       var callers = callerMemory.get(buffer.name());
       if (callers != null) {
@@ -142,12 +150,11 @@ public final class Plan implements AutoCloseable, Executor.Resources {
       } else if (buffer.symmetric()) {
         shared.put(buffer.name(), symmetric(source, buffer.name(), buffer.mostBytes()));
       } else {
-        local.put(buffer.name(), keep(backend.allocate(buffer.bytes(place.rank()))).segment());
+        local.put(buffer.name(), allocate(buffer));
       }
     }
-    int words = Executor.words(schedule);
     signals =
-        new Signals(symmetric(source, "signals", Signals.bytes(words)), ranks, place.rank(), words);
+        new Signals(symmetric(source, SIGNALS, Signals.bytes(words)), ranks, place.rank(), words);
     for (var lane : schedule.lanes()) {
       lanes.put(lane, keep(backend.stream(lane)));
     }
@@ -161,6 +168,34 @@ public final class Plan implements AutoCloseable, Executor.Resources {
             warmUp(stream);
           }
         });
+  }
+
+  /// Returns the memory that all ranks allocate, except the callers' own.
+  private List<BufferRequest> requests(Set<String> callers, int words) {
+    var requests = new ArrayList<BufferRequest>();
+    for (var buffer : schedule.buffers()) {
+      if (!callers.contains(buffer.name())) {
+        var bytes =
+            IntStream.range(0, place.size())
+                .mapToObj(rank -> buffer.symmetric() ? buffer.mostBytes() : buffer.bytes(rank))
+                .toList();
+        requests.add(new BufferRequest(buffer.name(), buffer.symmetric(), bytes));
+      }
+    }
+    var bytes = Collections.nCopies(place.size(), Signals.bytes(words));
+    requests.add(new BufferRequest(SIGNALS, true, bytes));
+    return requests;
+  }
+
+  private MemorySegment allocate(Buffer buffer) {
+    try {
+      return keep(backend.allocate(buffer.bytes(place.rank()))).segment();
+    } catch (GroupAborted e) {
+      throw e;
+    } catch (RuntimeException e) {
+      throw new BraidException(
+          "%s: private buffer `%s`: %s".formatted(this, buffer, e.getMessage()), e);
+    }
   }
 
   private SymmetricMemory symmetric(SymmetricSource source, String name, long bytes) {

@@ -45,6 +45,14 @@ public final class PlanCache implements AutoCloseable {
     }
   }
 
+  /// Closes all plans. Returns whether there were any.
+  public synchronized boolean clear(int currentRound) {
+    enter(currentRound);
+    boolean any = !idle.isEmpty();
+    close();
+    return any;
+  }
+
   /// Clears the cache in a new round: after a failure ranks may be at different points, and cache
   /// different plans.
   private void enter(int currentRound) {

@@ -42,6 +42,20 @@ public record Tuning(
             });
   }
 
+  /// Returns how to need less memory, for messages.
+  public String lessMemory() {
+    return context.map(Tuning::lessMemory).orElse("take smaller sizes")
+        + ", or close what is not needed";
+  }
+
+  private static String lessMemory(ContextParallel how) {
+    return switch (how.method()) {
+      case RING -> "take a shorter sequence, more splits or fewer streams";
+      case ALL_GATHER_KV, UNFUSED -> "take a shorter sequence, or ring() with several splits";
+      case ULYSSES, TWO_LEVEL -> "take a shorter sequence or more splits";
+    };
+  }
+
   /// Returns the columns of a table.
   public SequencedMap<String, String> columns() {
     if (overlap.isPresent()) {

@@ -77,7 +77,17 @@ public record Env(
   ///
   /// @param count number of GPUs
   public int gpu(int count) {
-    return shareGpus && count > 0 ? local.rank() % count : local.rank();
+    return gpu(local.rank(), count);
+  }
+
+  private int gpu(int localRank, int count) {
+    return shareGpus && count > 0 ? localRank % count : localRank;
+  }
+
+  /// Returns whether a rank of the world has the same GPU as this one.
+  public boolean hasSameGpu(int rank, int count) {
+    int other = rank - (world.rank() - local.rank());
+    return other >= 0 && other < local.size() && gpu(other, count) == gpu(count);
   }
 
   /// Returns the largest number of ranks on a GPU, the same on all ranks of a machine.

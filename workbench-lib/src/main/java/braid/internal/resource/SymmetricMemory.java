@@ -30,6 +30,12 @@ public record SymmetricMemory(
     SymmetricMemory allocate(
         MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous);
 
+    /// Returns the memory that members allocate from, for symmetric buffers of a kind and for
+    /// private ones, as far as this member sees it.
+    ///
+    /// @param ranks the members' ranks in the world
+    List<FreeSpace> freeSpaces(MemoryKind kind, List<Integer> ranks);
+
     /// Zeroes all members' parts before it returns. No other work may use them.
     void zero(SymmetricMemory memory);
   }

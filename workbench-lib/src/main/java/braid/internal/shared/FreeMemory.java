@@ -1,6 +1,7 @@
 package braid.internal.shared;
 
 import braid.internal.rank.Waits;
+import braid.internal.resource.FreeSpace;
 import braid.model.BraidException;
 import braid.model.Place;
 import java.io.IOException;
@@ -15,6 +16,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongSupplier;
@@ -83,6 +85,12 @@ public final class FreeMemory {
     } catch (IOException e) {
       throw new UncheckedIOException("cannot write " + file, e);
     }
+  }
+
+  /// Returns the machine's available memory, for some members of a group.
+  public FreeSpace space(List<Integer> members) {
+    return new FreeSpace(
+        "this machine's memory", availableBytes.getAsLong(), members, SharedFile.PAGE_BYTES, 1);
   }
 
   /// Opens the ledger once and keeps it open: closing any channel of a file releases the process's

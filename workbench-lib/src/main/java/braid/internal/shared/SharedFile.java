@@ -2,6 +2,7 @@ package braid.internal.shared;
 
 import braid.internal.rank.Once;
 import braid.internal.resource.AllocationFailed;
+import braid.internal.resource.FreeSpace;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
@@ -22,6 +23,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -53,8 +55,14 @@ public final class SharedFile {
   private static final int PERMISSIONS = 07777;
   private static final int ONLY_OWNER = 0600;
   private static final int ZEROES_BYTES = 1 << 20;
+  static final long PAGE_BYTES = 4096;
 
   private SharedFile() {}
+
+  /// Returns the free part of shared memory, for some members of a group.
+  public static FreeSpace space(List<Integer> members) {
+    return new FreeSpace(FOLDER.toString(), free(), members, PAGE_BYTES, 0);
+  }
 
   /// Prefix of all file names of the token.
   public static String prefix(String token) {

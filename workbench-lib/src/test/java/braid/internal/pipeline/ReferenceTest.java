@@ -1,14 +1,17 @@
 package braid.internal.pipeline;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.LocalRanks;
 import braid.ProcessGroup;
 import braid.internal.backend.Backend;
 import braid.internal.context.RankContext;
+import braid.internal.resource.BufferRequest;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.resource.SymmetricSource;
+import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.MemoryKind;
@@ -36,6 +39,9 @@ class ReferenceTest {
 
   /// A memory source for a single rank.
   private record Memory(Backend backend, AtomicInteger files) implements SymmetricSource {
+    @Override
+    public void grant(String label, List<BufferRequest> buffers, String remedy) {}
+
     @Override
     public SymmetricMemory take(String label, long bytes) {
       var alone = new Alone(new Place(0, 1), "reference-test-" + files.getAndIncrement());
@@ -110,6 +116,31 @@ class ReferenceTest {
                   compared(GemmSpec.besideAllGather(24, 4, 8, 5), world, new Tolerance(0, 0), wrong)
                       .orElseThrow())
               .contains("output[14, 3] must be 8.0", "first wrong is piece 2");
+        });
+  }
+
+  @Test
+  void aPrivateBufferThatCannotBeAllocatedIsNamed() {
+    var spec = GemmSpec.allGatherGemm(1 << 20, 1 << 20, 1 << 20);
+    LocalRanks.run(
+        1,
+        _ -> {
+          var backend = RankContext.current().backend();
+          var memory = new Memory(backend, new AtomicInteger());
+          assertThatThrownBy(
+                  () ->
+                      Plan.of(
+                          backend,
+                          new Place(0, 1),
+                          List.of(0),
+                          spec,
+                          Tuning.of(Overlap.unfused()),
+                          Map.of(),
+                          memory))
+              .isInstanceOf(BraidException.class)
+              .hasMessageStartingWith(
+                  "%s, %s: private buffer `weight`: 4398046511104 bytes were requested but "
+                      .formatted(spec, Overlap.unfused()));
         });
   }
 }

@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -134,5 +135,22 @@ class EnvTest {
     assertThatThrownBy(() -> Env.read(variables))
         .isInstanceOf(BraidException.class)
         .hasMessage(message);
+  }
+
+  @Test
+  void ranksOfOneMachineThatAreDealtTheSameGpuShareIt() {
+    var variables = new HashMap<>(COMPLETE);
+    variables.putAll(
+        Map.of("RANK", "5", "WORLD_SIZE", "8", "LOCAL_RANK", "1", "LOCAL_WORLD_SIZE", "4"));
+    var alone = Env.read(variables);
+    assertThat(IntStream.range(0, 8).filter(rank -> alone.hasSameGpu(rank, 4))).containsExactly(5);
+    variables.put("BRAID_SHARE_GPUS", "1");
+    var sharing = Env.read(variables);
+    assertThat(IntStream.range(0, 8).filter(rank -> sharing.hasSameGpu(rank, 1)))
+        .containsExactly(4, 5, 6, 7);
+    assertThat(IntStream.range(0, 8).filter(rank -> sharing.hasSameGpu(rank, 2)))
+        .containsExactly(5, 7);
+    assertThat(IntStream.range(0, 8).filter(rank -> sharing.hasSameGpu(rank, 3)))
+        .containsExactly(5);
   }
 }

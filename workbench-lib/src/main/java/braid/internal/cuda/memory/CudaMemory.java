@@ -5,10 +5,12 @@ import braid.internal.cuda.device.CudaDevice;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.internal.rank.Waits;
+import braid.internal.resource.FreeSpace;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
 import braid.model.MemoryKind;
+import braid.natives.cuda.Gpu;
 import braid.natives.cuda.VirtualMemory;
 import braid.natives.load.Feature;
 import braid.natives.load.Libraries;
@@ -18,10 +20,12 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.IntStream;
 
 /// The kinds of symmetric memory of this rank.
 public final class CudaMemory implements AutoCloseable {
   private final CudaDevice device;
+  private final Env env;
   private final AutoKind auto;
   private final Map<MemoryKind, CudaMemoryKind> kinds = new EnumMap<>(MemoryKind.class);
   private final NvshmemKind nvshmem;
@@ -29,6 +33,7 @@ public final class CudaMemory implements AutoCloseable {
   public CudaMemory(
       CudaDevice device, Env env, String token, Waits waits, Communicators communicators) {
     this.device = device;
+    this.env = env;
     this.auto = new AutoKind(this::virtualMemory, System.out::println);
     var natives = new NativeKind(device, token, waits, env.timeout());
     this.nvshmem = new NvshmemKind(device, env.nvshmemHeapBytes());
@@ -116,6 +121,30 @@ public final class CudaMemory implements AutoCloseable {
       throw new IllegalArgumentException("no memory of kind " + kind);
     }
     return maker.allocate(label, bytesPerRank, rendezvous);
+  }
+
+  /// Returns the memory that the members on this rank's GPU share, and this rank's NVSHMEM heap if
+  /// the kind is allocated there.
+  public List<FreeSpace> freeSpaces(MemoryKind kind, List<Integer> ranks) {
+    var gpu = device.gpu();
+    var sharing =
+        IntStream.range(0, ranks.size())
+            .filter(member -> env.hasSameGpu(ranks.get(member), Gpu.count()))
+            .boxed()
+            .toList();
+    var name = "the memory of GPU %d".formatted(gpu.device());
+    long free = gpu.freeBytes();
+    return switch (kind) {
+      case AUTO, NATIVE, NCCL ->
+          List.of(new FreeSpace(name, free, sharing, gpu.granularity().recommended(), 1));
+      case IPC -> List.of(new FreeSpace(name, free, sharing, IpcKind.BLOCK_BYTES, 1));
+      case NVSHMEM -> {
+        long joining = sharing.size() * nvshmem.joiningBytes();
+        yield List.of(
+            nvshmem.space(ranks.indexOf(env.world().rank())),
+            new FreeSpace(name, free - joining, sharing, 0, 1));
+      }
+    };
   }
 
   /// Returns NVSHMEM for the group. Collective: all members call it together.

@@ -18,7 +18,7 @@ import java.util.List;
 final class IpcKind implements CudaMemoryKind {
   /// Size of the driver's blocks: smaller allocations share a block, and a handle is of a whole
   /// block.
-  private static final long BLOCK_BYTES = 2L << 20;
+  static final long BLOCK_BYTES = 2L << 20;
 
   private final CudaDevice device;
 

@@ -3,6 +3,7 @@ package braid.internal.cuda.memory;
 import braid.internal.cuda.device.CudaDevice;
 import braid.internal.rank.Once;
 import braid.internal.resource.AllocationFailed;
+import braid.internal.resource.FreeSpace;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
@@ -113,6 +114,27 @@ final class NvshmemKind implements CudaMemoryKind {
     return existing;
   }
 
+  /// Returns the bytes of the GPU's memory that joining takes; 0 afterwards.
+  synchronized long joiningBytes() {
+    return joined == null ? heapBytes : 0;
+  }
+
+  /// Returns the free part of the heap, for a member of a group.
+  synchronized FreeSpace space(int member) {
+    long free = joined == null ? allocatableBytes() : joined.allocator().free();
+    return new FreeSpace(
+        "NVSHMEM's heap (BRAID_NVSHMEM_HEAP_MIB)",
+        free,
+        List.of(member),
+        HeapAllocator.ALIGNMENT_BYTES,
+        0);
+  }
+
+  /// Returns the bytes of the heap that NVSHMEM does not need itself.
+  private long allocatableBytes() {
+    return heapBytes - heapBytes / 8;
+  }
+
   private JoinedHeap join(Rendezvous rendezvous) {
     int rank = rendezvous.place().rank();
     int size = rendezvous.place().size();
@@ -123,7 +145,7 @@ final class NvshmemKind implements CudaMemoryKind {
             () -> rank == 0 ? HexFormat.of().formatHex(Nvshmem.uniqueId(heapBytes)) : "");
     var opened = new ArrayList<Nvshmem>();
     var bases = new ArrayList<Long>();
-    long bytes = heapBytes - heapBytes / 8;
+    long bytes = allocatableBytes();
     Agreement.on(
         rendezvous,
         HEAP,
