@@ -7,9 +7,11 @@ import braid.internal.report.json.ReadingsJson;
 import braid.internal.report.progress.Progress;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
+import braid.internal.report.value.Caveats;
 import braid.model.Configuration;
 import braid.model.Reading;
 import braid.model.Timing;
+import braid.schedule.simulation.Machine;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -29,17 +31,26 @@ final class Candidates {
   private final int warmup;
   private final Timing form;
   private final long order;
+  private final Optional<Machine> machine;
   private final Optional<TuningProgress> progress;
 
   /// @param configurations number of candidates without the reference
   /// @param warmup untimed iterations before each measurement
   /// @param seed seed of the order; rank 0's counts
+  /// @param machine machine of the predictions; empty for none
   Candidates(
-      ProcessGroup group, int configurations, RoundPlan plan, int warmup, Timing form, long seed) {
+      ProcessGroup group,
+      int configurations,
+      RoundPlan plan,
+      int warmup,
+      Timing form,
+      long seed,
+      Optional<Machine> machine) {
     this.group = group;
     this.plan = plan;
     this.warmup = warmup;
     this.form = form;
+    this.machine = machine;
     order = group.broadcast(seed, ROOT);
     progress =
         group.rank() == ROOT
@@ -58,6 +69,11 @@ final class Candidates {
 
     long[] time(int iterations, Timing form);
 
+    /// Returns the time of an iteration that a simulation predicts; 0 if it cannot be simulated.
+    default double predictedNanos(Machine machine) {
+      return 0;
+    }
+
     default void close() {}
 
     /// @param owned true if the tuner closes the chain
@@ -70,6 +86,11 @@ final class Candidates {
       @Override
       public long[] time(int iterations, Timing form) {
         return chain.time(iterations, form);
+      }
+
+      @Override
+      public double predictedNanos(Machine machine) {
+        return chain.predictedNanos(machine);
       }
 
       @Override
@@ -114,6 +135,7 @@ final class Candidates {
       if (form != Timing.LATENCY) {
         columns.put("timing", form.toString());
       }
+      Caveats.put(group.context().backend().ranksPerDevice(), columns);
       var study = measure(candidates, columns);
       progress.ifPresent(n -> n.found(study));
       return study;
@@ -145,8 +167,17 @@ final class Candidates {
             list(slowest[1]),
             trials,
             ofReference,
-            reference.configuration());
+            reference.configuration(),
+            machine
+                .filter(_ -> group.rank() == ROOT)
+                .map(described -> predicted(described, candidates)));
     return Study.fromJson(group.broadcast(study.toJson(), ROOT));
+  }
+
+  private static Study.Prediction predicted(Machine machine, List<Candidate> candidates) {
+    return new Study.Prediction(
+        machine.title(),
+        candidates.stream().map(each -> Math.round(each.work().predictedNanos(machine))).toList());
   }
 
   /// Measures rounds until rank 0 decides to stop.

@@ -4,6 +4,7 @@ import braid.model.BraidException;
 import braid.model.Overlap;
 import braid.model.Profile;
 import braid.model.Timing;
+import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -32,6 +33,9 @@ import org.jspecify.annotations.Nullable;
 /// All ranks of the group run, time and profile the chain together. The caller closes the pipelines
 /// and attentions.
 public final class Chain implements AutoCloseable {
+  /// Iterations of a prediction: the first has no earlier one to overlap with.
+  private static final int SIMULATED_ITERATIONS = 3;
+
   private final ProcessGroup group;
   private final List<List<ChainLink>> stages;
   private final List<ChainLink> links;
@@ -242,6 +246,33 @@ public final class Chain implements AutoCloseable {
     columns.put("ranks", Integer.toString(group.size()));
     columns.putAll(last);
     return columns;
+  }
+
+  /// Returns the time of an iteration that a simulation predicts: links of a stage run at once, and
+  /// stages one after another. Returns 0 if a link cannot be simulated.
+  double predictedNanos(Machine machine) {
+    double sum = 0;
+    for (var stage : stages) {
+      double longest = 0;
+      for (var link : stage) {
+        double nanos = predictedNanos(link, machine);
+        if (nanos == 0) {
+          return 0;
+        }
+        longest = Math.max(longest, nanos);
+      }
+      sum += longest;
+    }
+    return sum;
+  }
+
+  private static double predictedNanos(ChainLink link, Machine machine) {
+    try {
+      return link.schedule().simulate(machine, SIMULATED_ITERATIONS).summary().medianNanos();
+    } catch (BraidException _) {
+      // A step has no model, such as a library call, or the machine has no rates of the type.
+      return 0;
+    }
   }
 
   /// The columns of [#configuration] without tunings and ranks.

@@ -3,6 +3,7 @@ package braid;
 import braid.internal.backend.Stream;
 import braid.internal.pipeline.ClockAlignment;
 import braid.internal.report.progress.Progress;
+import braid.internal.report.value.Caveats;
 import braid.model.BraidException;
 import braid.model.Profile;
 import braid.model.Span;
@@ -121,10 +122,12 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     spans.sort(Comparator.comparingLong(Span::startNanos));
     var counters = new LinkedHashMap<>(group.counters());
     counters.putAll(readings);
+    var columns = configuration.get();
+    Caveats.put(group.context().backend().ranksPerDevice(), columns);
     var profile =
         new Profile(
             group.place(),
-            configuration.get(),
+            columns,
             nanos,
             spans,
             clock.errorNanos() + group.context().backend().clockErrorNanos(),

@@ -12,6 +12,7 @@ import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Timing;
 import braid.model.Transport;
+import braid.schedule.simulation.Machine;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -20,6 +21,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Function;
@@ -81,6 +83,7 @@ public final class Tuner {
   private @Nullable Integer warmup;
   private @Nullable Long seed;
   private @Nullable Timing timing;
+  private @Nullable Machine machine;
   private @Nullable String steps;
   private final SequencedMap<Configuration, Work> named = new LinkedHashMap<>();
 
@@ -249,6 +252,25 @@ public final class Tuner {
     return this;
   }
 
+  /// Sets the machine on which every configuration is predicted too. By default nothing is, unless
+  /// ranks share a GPU: then on the built-in machine nearest to a host of such GPUs, since the
+  /// times are no evidence. Steps of code and calls of libraries have no prediction.
+  public Tuner predictedOn(Machine described) {
+    requireUnset("predictedOn", machine == null ? null : machine.name());
+    machine = described;
+    return this;
+  }
+
+  private Optional<Machine> machine() {
+    var backend = group.context().backend();
+    return Optional.ofNullable(machine)
+        .or(
+            () ->
+                backend.ranksPerDevice() == 1
+                    ? Optional.empty()
+                    : Optional.of(Machine.nearest(backend.deviceName())));
+  }
+
   private Timing form() {
     return orElse(timing, group.context().backend().timing());
   }
@@ -319,8 +341,8 @@ public final class Tuner {
 
   /// Finds a tuning for each pipeline of a chain, its attentions excepted, by the time of the whole
   /// chain: pipeline after pipeline, each with the best tunings found for those before it.
-  /// Infeasible tunings are skipped; a pipeline on a group of one rank keeps its tuning. The chain
-  /// is not changed: [Chain#with] returns the tuned one.
+  /// Infeasible tunings are skipped; a pipeline on a group of one rank keeps its tuning, and so do
+  /// all if ranks share a GPU. The chain is not changed: [Chain#with] returns the tuned one.
   public ChainStudy tune(Chain chain) {
     requireNoOther("gemm", "a chain", spec);
     requireNoOther("steps", "a chain", steps);
@@ -344,7 +366,9 @@ public final class Tuner {
               },
               Map.of("tuned", "pipeline %d".formatted(number)));
       tuned.add(new ChainStudy.Tuned(number, pipeline.spec().toString(), study));
-      best.set(at, study.best());
+      if (study.timesCount()) {
+        best.set(at, study.best());
+      }
     }
     if (tuned.isEmpty()) {
       throw new BraidException(
@@ -382,7 +406,8 @@ public final class Tuner {
         plan(configurations),
         orElse(warmup, DEFAULT_WARMUP),
         form,
-        orElse(seed, ThreadLocalRandom.current().nextLong()));
+        orElse(seed, ThreadLocalRandom.current().nextLong()),
+        machine());
   }
 
   private RoundPlan plan(int configurations) {

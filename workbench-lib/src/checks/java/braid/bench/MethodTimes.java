@@ -11,10 +11,10 @@ import java.util.Map;
 
 /// Times the methods of some workloads, on all ranks of a group together.
 ///
-/// [#choose] times every form of every method and keeps the fastest of each. [#round] times the
-/// fastest ones again. It prints a line per form, `bench TAB workload TAB form TAB milliseconds`,
-/// with the median of the slowest rank. A form that the group cannot run is left out with a line
-/// that says why.
+/// [#choose] times every form of every method and keeps the fastest of each; [#keepAll] keeps all,
+/// for ranks that share a GPU. [#round] times those that were kept. It prints a line per form,
+/// `bench TAB workload TAB form TAB milliseconds`, with the median of the slowest rank. A form that
+/// the group cannot run is left out with a line that says why.
 public final class MethodTimes {
   /// Begins each line.
   public static final String MARK = "bench";
@@ -48,6 +48,11 @@ public final class MethodTimes {
     }
   }
 
+  /// Keeps all forms, if times are no evidence.
+  public void keepAll() {
+    workloads.forEach(workload -> chosen.put(workload, workload.forms()));
+  }
+
   private List<Form> fastest(Workload workload) {
     var times = time(workload, workload.forms());
     var fastest = new HashMap<String, Form>();
@@ -57,13 +62,13 @@ public final class MethodTimes {
     return workload.forms().stream().filter(fastest::containsValue).toList();
   }
 
-  /// Times the fastest form of each method, and prints the times. Forms that the group cannot run
-  /// are left out from now on.
+  /// Times the forms that were kept, and prints the times. Forms that the group cannot run are left
+  /// out from now on.
   public void round() {
     for (var workload : workloads) {
       var forms = chosen.get(workload);
       if (forms == null) {
-        throw new BraidException("no forms are chosen; call choose() before round()");
+        throw new BraidException("no forms are chosen; call choose() or keepAll() before round()");
       }
       var times = time(workload, forms);
       var possible = forms.stream().filter(times::containsKey).toList();

@@ -2,6 +2,7 @@ package braid.evidence;
 
 import braid.internal.report.HtmlTable;
 import braid.internal.report.TableTypes;
+import braid.internal.report.value.Caveats;
 import braid.model.BraidException;
 import braid.model.Displayable;
 import braid.model.MimeBundle;
@@ -46,7 +47,7 @@ public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements D
     for (var each : tuned) {
       pipeline.append(Integer.toString(each.pipeline()));
       problem.append(each.problem());
-      best.append(each.study().best().toString());
+      best.append(each.study().timesCount() ? each.study().best().toString() : Caveats.SHARED);
       time.append(each.study().bestMedianNanos() / NANOS_PER_MILLI);
       unfused.append(each.study().unfusedMedianNanos() / NANOS_PER_MILLI);
     }

@@ -2,6 +2,7 @@ package braid.evidence;
 
 import braid.internal.report.chart.BarsChart;
 import braid.internal.report.chart.BarsChart.Bar;
+import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
@@ -101,7 +102,9 @@ public final class Charts {
               number(high, row),
               rates ? TimeScale.digits(number(RATE, row)) + " " + RATE : ""));
     }
-    return BarsChart.of(title, values, UNITS.contains(unit) ? unit : "", bars);
+    // The name of every table of such times has the note.
+    var note = table.name().contains(Caveats.SHARED) ? Caveats.SHARED : "";
+    return BarsChart.of(title, note, values, UNITS.contains(unit) ? unit : "", bars);
   }
 
   /// Returns true if the rows moved different numbers of bytes, so that times alone mislead.

@@ -4,6 +4,7 @@ import braid.internal.report.HtmlTable;
 import braid.internal.report.TableTypes;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.TwoSamples;
+import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.model.BraidException;
 import braid.model.Configuration;
@@ -39,7 +40,8 @@ import tech.tablesaw.api.Table;
 /// medians, so it agrees with the times beside it. A row is `SLOW` or `FAST` if its interval lies
 /// beyond the threshold *and* it differs by more than the margin: the threshold, or the noise floor
 /// of either study if that is larger. It is `SAME` if the whole interval lies within the margin and
-/// the margin is small enough for the statement to mean anything, else `UNDECIDED`.
+/// the margin is small enough for the statement to mean anything, else `UNDECIDED`. If ranks shared
+/// a GPU in either study, no time is judged: every row is `NOT_COMPARED`.
 ///
 /// @param setting problem and machine, in one line
 /// @param rows the unfused reference first, then the configurations of both studies
@@ -68,14 +70,17 @@ public record Comparison(
   private static final double NANOS_PER_MILLI = 1e6;
 
   /// Columns that describe the machine, not the problem.
-  private static final Set<String> MACHINE_COLUMNS = Set.of("backend", "link", "memory");
+  private static final Set<String> MACHINE_COLUMNS =
+      Set.of("backend", "link", "memory", Caveats.COLUMN);
 
   /// Verdict on the second time against the first.
   public enum Verdict {
     SAME,
     FAST,
     SLOW,
-    UNDECIDED
+    UNDECIDED,
+    /// Ranks shared a GPU in either study, so times are no evidence.
+    NOT_COMPARED
   }
 
   /// One configuration in both studies.
@@ -128,11 +133,13 @@ public record Comparison(
     double floor = Math.max(first.noise(), second.noise());
     double drift = Math.max(drift(first), drift(second));
     double noise = Math.max(floor, drift);
+    boolean judged = first.timesCount() && second.timesCount();
     var rows = new ArrayList<Row>();
     for (var how : shared) {
       rows.add(
           row(
               name(how, varying),
+              judged,
               Objects.requireNonNull(before.get(how)),
               Objects.requireNonNull(after.get(how)),
               threshold,
@@ -228,6 +235,7 @@ public record Comparison(
 
   private static Row row(
       String name,
+      boolean judged,
       double[] first,
       double[] second,
       double threshold,
@@ -243,7 +251,10 @@ public record Comparison(
     var difference =
         new Estimate(
             value, Math.min(value, shift.low()), Math.max(value, shift.high()), shift.confidence());
-    var verdict = verdict(difference, threshold, Math.max(floor, drift), confidence);
+    var verdict =
+        judged
+            ? verdict(difference, threshold, Math.max(floor, drift), confidence)
+            : Verdict.NOT_COMPARED;
     var more =
         verdict == Verdict.UNDECIDED
             ? moreRounds(
@@ -323,9 +334,15 @@ public record Comparison(
     return Math.max(threshold, noise);
   }
 
-  /// Returns slow if any row is, else fast if any is, else undecided if any is.
+  /// Returns true if the times of both studies may be compared.
+  public boolean timesCount() {
+    return count(Verdict.NOT_COMPARED) == 0;
+  }
+
+  /// Returns slow if any row is, else fast if any is, else undecided if any is; not compared if
+  /// ranks shared a GPU.
   public Verdict verdict() {
-    return Stream.of(Verdict.SLOW, Verdict.FAST, Verdict.UNDECIDED)
+    return Stream.of(Verdict.NOT_COMPARED, Verdict.SLOW, Verdict.FAST, Verdict.UNDECIDED)
         .filter(verdict -> count(verdict) > 0)
         .findFirst()
         .orElse(Verdict.SAME);
@@ -338,6 +355,10 @@ public record Comparison(
   /// Returns the finding in one line, for example "SLOW: of 4 configurations 1 slower (4 splits by
   /// 9.8%), 3 the same (margin ±3.0%)".
   public String headline() {
+    if (!timesCount()) {
+      return "%s; the times of %d configurations are not compared"
+          .formatted(Caveats.SHARED, rows.size());
+    }
     var parts = new ArrayList<String>();
     mention(Verdict.SLOW, "slower", Comparator.<Row>comparingDouble(r -> -r.difference().value()))
         .ifPresent(parts::add);
@@ -423,6 +444,9 @@ public record Comparison(
       high.append(100 * row.difference().high());
       verdicts.append(row.verdict().toString());
       row.moreRounds().ifPresentOrElse(more::append, more::appendMissing);
+    }
+    if (!timesCount()) {
+      return Table.create(setting, configuration, first, second, verdicts);
     }
     return Table.create(
         setting, configuration, first, second, difference, low, high, verdicts, more);

@@ -10,6 +10,10 @@ import tech.tablesaw.api.Table;
 
 /// A measurement that [Runs] can save and show again without ranks.
 public sealed interface Evidence extends Displayable permits ProfileSet, Study {
+  /// Returns false if ranks shared a GPU: the times show order and correctness only, and no verdict
+  /// is given.
+  boolean timesCount();
+
   /// Returns the finding in one line.
   String headline();
 

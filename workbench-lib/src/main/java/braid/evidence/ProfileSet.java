@@ -9,6 +9,7 @@ import braid.internal.report.chart.TimelineChart;
 import braid.internal.report.json.ChromeTrace;
 import braid.internal.report.statistics.RankTimes;
 import braid.internal.report.statistics.StreamOrder;
+import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
@@ -122,6 +123,21 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     return profiles.getFirst().configuration();
   }
 
+  @Override
+  public boolean timesCount() {
+    return Caveats.timesCount(configuration());
+  }
+
+  /// Returns the limits of what this profile shows, one line each.
+  private List<String> notes() {
+    var notes = new ArrayList<String>();
+    if (!timesCount()) {
+      notes.add(Caveats.SHARED);
+    }
+    Caveats.oneRank(configuration(), ranks()).ifPresent(notes::add);
+    return notes;
+  }
+
   /// Returns the largest error of position between spans of two ranks.
   public long clockErrorNanos() {
     return profiles.stream().mapToLong(Profile::clockErrorNanos).max().orElseThrow();
@@ -208,7 +224,7 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     var all = compared(sets);
     var few = all.selectColumns("configuration", EXPOSED, "median ms", "p10 ms", "p90 ms", "GB/s");
     var shown = sets.stream().filter(ProfileSet::hasSpans).toList();
-    var headline = sets.size() == 1 ? sets.getFirst().headline() : leastExposed(all);
+    var headline = sets.size() == 1 ? sets.getFirst().headline() : headline(sets, all);
     var notes = new ArrayList<>(findings);
     notes.add(
         EXPOSED_MEANS
@@ -226,6 +242,16 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
                         shown.stream().map(ProfileSet::profiles).toList(),
                         ConfigurationLabel.of(ConfigurationLabel.common(rows)))),
         notes);
+  }
+
+  private static String headline(List<ProfileSet> sets, Table all) {
+    var parts = new ArrayList<String>();
+    parts.add(
+        sets.stream().allMatch(ProfileSet::timesCount)
+            ? leastExposed(all)
+            : all.rowCount() + " configurations");
+    sets.stream().map(ProfileSet::notes).flatMap(List::stream).distinct().forEach(parts::add);
+    return String.join("; ", parts);
   }
 
   private static String leastExposed(Table all) {
@@ -421,12 +447,13 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   @Override
   public String headline() {
     var name = ConfigurationLabel.brief(configuration());
-    var headline = (name.isEmpty() ? "" : name + ": ") + summary();
-    var cost = cost();
-    return cost.isEmpty()
-        ? headline
-        : String.format(
-            Locale.ROOT, "%s; with profiling ÷ without: %.2f", headline, cost.getAsDouble());
+    var parts = new ArrayList<String>();
+    parts.add((name.isEmpty() ? "" : name + ": ") + summary());
+    cost()
+        .ifPresent(
+            cost -> parts.add(String.format(Locale.ROOT, "with profiling ÷ without: %.2f", cost)));
+    parts.addAll(notes());
+    return String.join("; ", parts);
   }
 
   @Override

@@ -4,6 +4,7 @@ import braid.internal.report.HtmlTable;
 import braid.internal.report.TableTypes;
 import braid.internal.report.chart.ChartImage;
 import braid.internal.report.json.ProfileJson;
+import braid.internal.report.value.Caveats;
 import braid.model.BraidException;
 import braid.model.Displayable;
 import braid.model.MimeBundle;
@@ -18,6 +19,7 @@ import java.time.format.DateTimeFormatter;
 import java.time.format.DateTimeFormatterBuilder;
 import java.time.temporal.ChronoField;
 import java.time.temporal.ChronoUnit;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
@@ -186,7 +188,7 @@ public final class Runs implements Displayable {
     Files.writeString(run.resolve(kind(evidence).file), json);
     Files.writeString(run.resolve(HEADLINE), evidence.headline() + "\n");
     for (var table : evidence.tables().entrySet()) {
-      table.getValue().write().csv(run.resolve(table.getKey() + ".csv").toFile());
+      noted(table.getValue(), evidence).write().csv(run.resolve(table.getKey() + ".csv").toFile());
     }
     if (evidence instanceof ProfileSet set) {
       Files.writeString(run.resolve(TRACE), set.chromeTrace());
@@ -199,6 +201,18 @@ public final class Runs implements Displayable {
     for (var chart : evidence.charts().entrySet()) {
       Files.writeString(run.resolve(chart.getKey() + ".svg"), ChartImage.svg(chart.getValue()));
     }
+  }
+
+  /// Returns the table with the column that notes times that are no evidence, since a file has no
+  /// caption.
+  private static Table noted(Table table, Evidence evidence) {
+    return evidence.timesCount() || table.containsColumn(Caveats.COLUMN)
+        ? table
+        : table
+            .copy()
+            .addColumns(
+                StringColumn.create(
+                    Caveats.COLUMN, Collections.nCopies(table.rowCount(), Caveats.SHARED)));
   }
 
   private Optional<SavedRun> savedRun(Path run) {

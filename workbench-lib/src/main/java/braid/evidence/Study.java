@@ -9,7 +9,9 @@ import braid.internal.report.json.StudyJson;
 import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.PairedSamples;
 import braid.internal.report.statistics.RankedConfigurations;
+import braid.internal.report.statistics.RankedConfigurations.Verdict;
 import braid.internal.report.statistics.Ranking;
+import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.model.BraidException;
 import braid.model.Configuration;
@@ -27,6 +29,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.stream.LongStream;
@@ -40,11 +43,16 @@ import tech.tablesaw.api.Table;
 /// always that of the slowest rank. Readings of the hardware after each measurement are kept beside
 /// the times, if available.
 ///
+/// If ranks shared a GPU, the times are no evidence ([#timesCount]): no configuration is judged,
+/// and predictions on a described machine stand beside the times.
+///
 /// @param problem GEMM as table columns
 /// @param seed seed that shuffled the order of measurement
 /// @param unfusedReadings readings of both unfused measurements per round, in the order of
 ///   measurement; empty if the hardware reports none
 /// @param reference the reference, to which the times named unfused belong
+/// @param prediction predicted times; empty if none were asked for, and in studies of one device
+///   per rank
 public record Study(
     SequencedMap<String, String> problem,
     int ranks,
@@ -53,10 +61,21 @@ public record Study(
     List<Long> unfusedAgain,
     List<Trial> trials,
     List<Reading> unfusedReadings,
-    Configuration reference)
+    Configuration reference,
+    Optional<Prediction> prediction)
     implements Evidence {
   /// Largest number of rounds; a larger one is taken for a mistake.
   public static final int MAX_REPEATS = 10_000;
+
+  /// Times of an iteration that a simulation predicts.
+  ///
+  /// @param machine the described machine
+  /// @param nanos time of the reference, then of each trial; 0 for one that cannot be simulated
+  public record Prediction(String machine, List<Long> nanos) {
+    public Prediction {
+      nanos = List.copyOf(nanos);
+    }
+  }
 
   /// One configuration, its time per round, and the hardware readings of all ranks together; no
   /// readings if the hardware reports none.
@@ -102,6 +121,12 @@ public record Study(
     if (trials.isEmpty() || unfusedFirst.isEmpty()) {
       throw new BraidException("a study needs at least 1 configuration and 1 round but has none");
     }
+    int predicted = prediction.map(each -> each.nanos().size()).orElse(trials.size() + 1);
+    if (predicted != trials.size() + 1) {
+      throw new BraidException(
+          "a prediction needs a time of the reference and of each of %d configurations but has %d"
+              .formatted(trials.size(), predicted));
+    }
     requireRounds("the unfused reference's second time", unfusedFirst.size(), unfusedAgain);
     var seen = new HashSet<Configuration>();
     seen.add(reference);
@@ -119,6 +144,28 @@ public record Study(
         throw new BraidException("a study has each configuration once but twice " + configuration);
       }
     }
+  }
+
+  /// Creates a study without predictions.
+  public Study(
+      SequencedMap<String, String> problem,
+      int ranks,
+      long seed,
+      List<Long> unfusedFirst,
+      List<Long> unfusedAgain,
+      List<Trial> trials,
+      List<Reading> unfusedReadings,
+      Configuration reference) {
+    this(
+        problem,
+        ranks,
+        seed,
+        unfusedFirst,
+        unfusedAgain,
+        trials,
+        unfusedReadings,
+        reference,
+        Optional.empty());
   }
 
   /// Creates a study of a pipeline.
@@ -200,7 +247,8 @@ public record Study(
             .map(t -> new Trial(t.configuration(), t.nanos(), t.readings()))
             .toList(),
         kept.unfusedReadings(),
-        kept.reference());
+        kept.reference(),
+        kept.prediction().map(each -> new Prediction(each.machine(), each.nanos())));
   }
 
   public String toJson() {
@@ -209,12 +257,25 @@ public record Study(
             .map(t -> new StudyJson.Trial(t.configuration(), t.nanos(), t.readings()))
             .toList();
     return new StudyJson(
-            problem, ranks, seed, unfusedFirst, unfusedAgain, kept, unfusedReadings, reference)
+            problem,
+            ranks,
+            seed,
+            unfusedFirst,
+            unfusedAgain,
+            kept,
+            unfusedReadings,
+            reference,
+            prediction.map(each -> new StudyJson.Prediction(each.machine(), each.nanos())))
         .write();
   }
 
+  @Override
+  public boolean timesCount() {
+    return Caveats.timesCount(problem);
+  }
+
   /// Returns the configuration to use: the fastest that beats the unfused reference beyond the
-  /// noise, or the unfused reference if none does.
+  /// noise, or the unfused reference if none does, or if the times are no evidence.
   public Overlap best() {
     return tuning(bestConfiguration());
   }
@@ -332,10 +393,12 @@ public record Study(
   }
 
   private Ranking ranking() {
-    return Ranking.of(
-        doubles(unfusedFirst),
-        doubles(unfusedAgain),
-        trials.stream().map(t -> doubles(t.nanos())).toList());
+    var ranking =
+        Ranking.of(
+            doubles(unfusedFirst),
+            doubles(unfusedAgain),
+            trials.stream().map(t -> doubles(t.nanos())).toList());
+    return timesCount() ? ranking : ranking.unjudged();
   }
 
   private Spread unfused() {
@@ -346,31 +409,45 @@ public record Study(
     var ranking = ranking();
     var configurations = new ArrayList<RankedConfigurations.RankedConfiguration>();
     for (int i = 0; i < trials.size(); i++) {
-      var verdict =
-          i == ranking.best()
-              ? RankedConfigurations.Verdict.BEST
-              : ranking.ties().contains(i)
-                  ? RankedConfigurations.Verdict.TIED
-                  : RankedConfigurations.Verdict.SLOWER;
       var trial = trials.get(i);
       configurations.add(
           new RankedConfigurations.RankedConfiguration(
               trial.configuration(),
               trial.spread(),
               ranking.saved().get(i),
-              verdict,
-              Conditions.of(trial.readings())));
+              verdict(ranking, i),
+              Conditions.of(trial.readings()),
+              predictedNanos(i + 1)));
     }
     return new RankedConfigurations(
         finding(),
-        setting(),
+        ConfigurationLabel.of(place()),
         basis(),
         varying(),
         reference,
         unfused(),
         Conditions.of(unfusedReadings),
-        ranking.best() == Ranking.UNFUSED,
+        timesCount() && ranking.best() == Ranking.UNFUSED,
+        predictedNanos(0),
         List.copyOf(configurations));
+  }
+
+  private Verdict verdict(Ranking ranking, int trial) {
+    if (!timesCount()) {
+      return Verdict.UNJUDGED;
+    }
+    if (trial == ranking.best()) {
+      return Verdict.BEST;
+    }
+    return ranking.ties().contains(trial) ? Verdict.TIED : Verdict.SLOWER;
+  }
+
+  /// @param entry 0 for the reference, else 1 + the index of a trial
+  private OptionalDouble predictedNanos(int entry) {
+    return prediction.stream()
+        .mapToDouble(each -> each.nanos().get(entry))
+        .filter(n -> n > 0)
+        .findFirst();
   }
 
   /// Returns the settings in which the configurations differ.
@@ -429,7 +506,9 @@ public record Study(
 
   /// Returns problem and ranks in one line.
   public String setting() {
-    return ConfigurationLabel.of(place());
+    var columns = place();
+    columns.remove(Caveats.COLUMN);
+    return ConfigurationLabel.of(columns);
   }
 
   /// Returns the method of measurement in one line.

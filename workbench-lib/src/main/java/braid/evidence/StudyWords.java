@@ -4,16 +4,20 @@ import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.Doubts;
 import braid.internal.report.statistics.Precision;
 import braid.internal.report.statistics.Ranking;
+import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.TimeScale;
 import braid.model.Configuration;
 import braid.model.Overlap;
 import braid.model.Spread;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedSet;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /// A study's finding in sentences: what is best, by how much, and how sure that is.
@@ -37,10 +41,14 @@ final class StudyWords {
   }
 
   String headline() {
+    if (!study.timesCount()) {
+      return Caveats.SHARED + "; " + unjudged();
+    }
     var doubts = doubts();
     return found()
         + advice().map(advice -> "; " + advice).orElse("")
-        + (doubts.isEmpty() ? "" : "; doubtful: " + String.join("; ", doubts));
+        + (doubts.isEmpty() ? "" : "; doubtful: " + String.join("; ", doubts))
+        + Caveats.oneRank(study.problem(), study.ranks()).map(note -> "; " + note).orElse("");
   }
 
   private String found() {
@@ -82,6 +90,9 @@ final class StudyWords {
   }
 
   String finding() {
+    if (!study.timesCount()) {
+      return capitalized(unjudged());
+    }
     if (ranking.best() == Ranking.UNFUSED) {
       return "%s here beyond the noise".formatted(capitalized(nothingBeats()));
     }
@@ -95,6 +106,36 @@ final class StudyWords {
             percent(saved.high()));
   }
 
+  private String unjudged() {
+    return study.prediction().map(this::predicted).orElseGet(this::ran);
+  }
+
+  private String ran() {
+    int trials = study.trials().size();
+    return "%d %s ran beside %s"
+        .formatted(trials, trials == 1 ? "configuration" : "configurations", referenceName);
+  }
+
+  /// Returns the shortest and the longest predicted time.
+  private String predicted(Study.Prediction prediction) {
+    var times = new LinkedHashMap<String, Long>();
+    times.put(referenceName, prediction.nanos().getFirst());
+    for (int i = 0; i < study.trials().size(); i++) {
+      times.put(name(study.trials().get(i).configuration()), prediction.nanos().get(i + 1));
+    }
+    var known = times.entrySet().stream().filter(each -> each.getValue() > 0).toList();
+    if (known.isEmpty()) {
+      return ran();
+    }
+    Function<Map.Entry<String, Long>, String> words =
+        each -> "%s (%s)".formatted(TimeScale.format(each.getValue()), each.getKey());
+    return "predicted on %s: %s to %s"
+        .formatted(
+            prediction.machine(),
+            words.apply(Collections.min(known, Map.Entry.comparingByValue())),
+            words.apply(Collections.max(known, Map.Entry.comparingByValue())));
+  }
+
   private String nothingBeats() {
     return "no %s beats %s"
         .formatted(study.reference() instanceof Overlap ? "overlap" : "step", referenceName);
@@ -105,11 +146,18 @@ final class StudyWords {
   }
 
   String basis() {
+    if (!study.timesCount()) {
+      return "median of %d rounds in shuffled order, slowest rank".formatted(study.repeats())
+          + study.prediction().map(each -> "; predicted on " + each.machine()).orElse("");
+    }
     return "median of %d rounds in shuffled order, slowest rank; noise floor ±%s"
         .formatted(study.repeats(), percent(ranking.noiseFloor()));
   }
 
   Optional<String> advice() {
+    if (!study.timesCount()) {
+      return Optional.empty();
+    }
     int configurations = study.trials().size();
     int least = Ranking.leastRounds(configurations);
     if (study.repeats() < least) {

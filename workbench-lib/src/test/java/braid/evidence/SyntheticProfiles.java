@@ -1,5 +1,6 @@
 package braid.evidence;
 
+import braid.internal.report.value.Caveats;
 import braid.model.Place;
 import braid.model.Profile;
 import braid.model.Span;
@@ -20,6 +21,19 @@ public record SyntheticProfiles(
       profiles.add(profile(rank));
     }
     return ProfileSet.of(profiles);
+  }
+
+  /// Returns the profiles of ranks that share a GPU.
+  public static ProfileSet shared(ProfileSet set) {
+    var columns = new LinkedHashMap<>(set.configuration());
+    columns.put("backend", "cuda");
+    Caveats.put(set.ranks(), columns);
+    return ProfileSet.of(
+        set.profiles().stream()
+            .map(
+                each ->
+                    new Profile(each.place(), columns, each.iterationNanos(), each.spans(), 1_200))
+            .toList());
   }
 
   public SequencedMap<String, String> configuration() {

@@ -1,9 +1,12 @@
 package braid.evidence;
 
+import braid.internal.report.value.Caveats;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
 import java.util.Random;
 import java.util.function.ToDoubleFunction;
 
@@ -34,6 +37,28 @@ public record SyntheticStudy(double unfusedNanos, double noise, int repeats, lon
       times.add(Math.max(1, Math.round(nanos * mood * own)));
     }
     return times;
+  }
+
+  /// Returns a study of ranks that share a GPU, with a prediction of each time but the last.
+  public static Study shared(Study study) {
+    var problem = new LinkedHashMap<>(study.problem());
+    problem.put("backend", "cuda");
+    Caveats.put(4, problem);
+    var predicted = new ArrayList<>(List.of(400_000L));
+    for (int i = 1; i < study.trials().size(); i++) {
+      predicted.add(300_000 + 1_000L * i);
+    }
+    predicted.add(0L);
+    return new Study(
+        problem,
+        study.ranks(),
+        study.seed(),
+        study.unfusedFirst(),
+        study.unfusedAgain(),
+        study.trials(),
+        study.unfusedReadings(),
+        study.reference(),
+        Optional.of(new Study.Prediction("h200x8, not calibrated", predicted)));
   }
 
   /// Returns pipelined configurations of every combination.

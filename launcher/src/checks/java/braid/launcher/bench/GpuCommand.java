@@ -1,6 +1,7 @@
 package braid.launcher.bench;
 
 import braid.bench.Workload;
+import braid.internal.report.value.Caveats;
 import braid.launcher.Counted;
 import braid.launcher.ExitCode;
 import braid.launcher.OutputFile;
@@ -9,6 +10,7 @@ import braid.launcher.cli.CheckCommand;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.run.SignalledSession;
+import braid.launcher.machine.BackendChoice;
 import braid.launcher.notebook.run.CellAttempt;
 import braid.launcher.notebook.run.StopRequest;
 import braid.launcher.notebook.run.TimeLimits;
@@ -94,7 +96,8 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
   @Option(
       names = "--machine",
       paramLabel = "NAME|FILE",
-      description = "Machine of the predictions: a built-in name or a file. Default: none.")
+      description =
+          "Machine of the predictions: a built-in name or a file. Default: none, or the nearest built-in one if ranks share a GPU.")
   private @Nullable String machine;
 
   @Option(
@@ -122,11 +125,17 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
     var options = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
     var workloads =
         Workload.named(Workload.all(options.ranks(), options.backend().isCuda(), divisor), only);
+    var described = machine(options.backend());
     Map<String, Map<String, Double>> predicted =
-        machine == null ? Map.of() : GpuTable.predicted(workloads, machine(machine));
+        described.map(each -> GpuTable.predicted(workloads, each)).orElse(Map.of());
+    var title =
+        options.backend().sharesGpus()
+            ? Optional.of(
+                Caveats.SHARED + described.map(each -> "; predicted on " + each.title()).orElse(""))
+            : Optional.<String>empty();
     var directory = Files.createTempDirectory("braid-bench-gpu");
     try {
-      return measure(options, workloads, predicted, directory);
+      return measure(options, workloads, predicted, title, directory);
     } finally {
       remove(directory);
     }
@@ -136,13 +145,18 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
       SessionOptions options,
       List<Workload> workloads,
       Map<String, Map<String, Double>> predicted,
+      Optional<String> unjudged,
       Path directory)
       throws IOException, InterruptedException {
     var pytorch = new PyTorch(python, options.ranks(), workloads, iterations, directory);
     var refusal =
-        options.backend().isCuda()
-            ? pytorch.refusal().map(reason -> reason + "; give another interpreter with --python")
-            : Optional.of("the backend is host");
+        unjudged.isPresent()
+            ? Optional.of("ranks share a GPU")
+            : options.backend().isCuda()
+                ? pytorch
+                    .refusal()
+                    .map(reason -> reason + "; give another interpreter with --python")
+                : Optional.of("the backend is host");
     refusal.ifPresent(reason -> print("only Braid is timed: " + reason));
     var ours = new GpuTimes(this::print);
     // PyTorch refuses the same forms in every round.
@@ -161,12 +175,19 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
             stop::request,
             session -> {
               print(
-                  "choosing the fastest form of each method of "
-                      + Counted.of(workloads.size(), "workload"));
-              var source =
-                  "var times = new braid.bench.MethodTimes(world, %d, \"%s\", %d); times.choose();"
+                  "%s of %s"
                       .formatted(
-                          divisor, only.replace("\\", "\\\\").replace("\"", "\\\""), iterations);
+                          unjudged.isPresent()
+                              ? "keeping every form"
+                              : "choosing the fastest form of each method",
+                          Counted.of(workloads.size(), "workload")));
+              var source =
+                  "var times = new braid.bench.MethodTimes(world, %d, \"%s\", %d); times.%s();"
+                      .formatted(
+                          divisor,
+                          only.replace("\\", "\\\\").replace("\"", "\\\""),
+                          iterations,
+                          unjudged.isPresent() ? "keepAll" : "choose");
               int code = cell(session, source, ours, stop);
               for (int round = 1; round <= rounds && code == 0; round++) {
                 print("round %d of %d".formatted(round, rounds));
@@ -180,7 +201,8 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
     if (exit != ExitCode.OK.code()) {
       return exit;
     }
-    var text = new GpuTable(workloads, ours, peers, predicted).text();
+    var table = new GpuTable(workloads, ours, peers, predicted);
+    var text = unjudged.map(table::unjudged).orElseGet(table::text);
     spec.commandLine().getOut().print(text);
     spec.commandLine().getOut().flush();
     if (markdown != null) {
@@ -203,6 +225,16 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
         new CellAttempt(session, new Cell("bench", source), output).run(TimeLimits.none(), stop);
     outcome.failure().ifPresent(failure -> failure.traceback().forEach(this::print));
     return outcome.succeeded() ? ExitCode.OK.code() : ExitCode.CELL_FAILED.code();
+  }
+
+  /// Returns the machine of the predictions.
+  private Optional<Machine> machine(BackendChoice backend) throws IOException {
+    if (machine != null) {
+      return Optional.of(machine(machine));
+    }
+    return backend.sharesGpus()
+        ? Optional.of(Machine.nearest(backend.device(0)))
+        : Optional.empty();
   }
 
   private static Machine machine(String text) throws IOException {

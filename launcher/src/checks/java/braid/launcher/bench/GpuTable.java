@@ -14,7 +14,8 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 
 /// The tables of `braid bench gpu`: a row per workload, then a row per form. A ratio is the median
-/// of the rounds' ratios, in the first table with their range.
+/// of the rounds' ratios, in the first table with their range. Times of ranks that share a GPU have
+/// one table, without ratios and goals.
 final class GpuTable {
   private static final String NOTHING = "–";
   private static final String BRAID = "Braid";
@@ -49,6 +50,9 @@ final class GpuTable {
           "÷ compute alone",
           "goal",
           "predicted");
+
+  private static final List<String> UNJUDGED_COLUMNS =
+      List.of("workload", "form", "ms", "from", "to", "predicted");
 
   private final List<Workload> workloads;
   private final GpuTimes ours;
@@ -91,6 +95,31 @@ final class GpuTable {
     for (var workload : workloads) {
       forms(workload, BRAID, ours, text);
       forms(workload, "PyTorch", peers, text);
+    }
+    return text.toString();
+  }
+
+  /// Returns the times of all forms beside their predictions, in Markdown.
+  ///
+  /// @param caption why no form is judged
+  String unjudged(String caption) {
+    var text = new StringBuilder(caption).append("\n\n");
+    header(text, UNJUDGED_COLUMNS);
+    for (var workload : workloads) {
+      ours.of(workload.name())
+          .forEach(
+              (form, values) -> {
+                var all = Measure.range(values);
+                line(
+                    text,
+                    List.of(
+                        workload.name(),
+                        form,
+                        number(all.median()),
+                        number(all.low()),
+                        number(all.high()),
+                        prediction(workload, form)));
+              });
     }
     return text.toString();
   }

@@ -34,6 +34,9 @@ public interface Backend extends SymmetricMemory.Allocator {
   /// evidence.
   int ranksPerDevice();
 
+  /// Name of this rank's device: "NVIDIA H200", or "host".
+  String deviceName();
+
   /// Link between the ranks, as tables show it: bandwidth and latency if simulated, else its name.
   String link();
 

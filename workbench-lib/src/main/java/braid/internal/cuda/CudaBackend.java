@@ -99,6 +99,11 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
+  public String deviceName() {
+    return device.gpu().name();
+  }
+
+  @Override
   public String link() {
     return nvml.links();
   }

@@ -79,6 +79,11 @@ public final class HostBackend implements Backend {
   }
 
   @Override
+  public String deviceName() {
+    return kind().toString();
+  }
+
+  @Override
   public String link() {
     return link.toString();
   }

@@ -1,6 +1,7 @@
 package braid.internal.report;
 
 import braid.internal.report.statistics.RankTimes;
+import braid.internal.report.value.Caveats;
 import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
@@ -98,11 +99,11 @@ public final class ProfileTables {
             bytes.append(spans.stream().mapToLong(Span::bytes).sum() / profile.iterations());
           });
     }
-    return Table.create("engines", rank, stage, engine, pieces, took, bytes);
+    return Table.create(name("engines", ofRanks), rank, stage, engine, pieces, took, bytes);
   }
 
   /// Returns times of a mean iteration; percentages are of its wall time. A stage that took no time
-  /// on any rank has no columns.
+  /// on any rank has no columns. Measures of overlap are missing if the times are no evidence.
   public static Table stages(List<Profile> ofRanks, List<Profile> unfused) {
     var ranks = ofRanks.stream().map(RankTimes::of).toList();
     var alone = unfused.stream().map(RankTimes::of).toList();
@@ -131,13 +132,14 @@ public final class ProfileTables {
     columns.add(millis("idle ms", ranks.stream().map(RankTimes::idle).toList()));
     var saved = DoubleColumn.create("saved ÷ savable");
     var hidden = DoubleColumn.create("overlapped ÷ communication");
+    boolean count = timesCount(ofRanks);
     for (int r = 0; r < ranks.size(); r++) {
-      saved.append(ranks.get(r).savedToSavable(alone.get(r)));
-      hidden.append(ranks.get(r).overlappedToCommunication());
+      saved.append(count ? ranks.get(r).savedToSavable(alone.get(r)) : Double.NaN);
+      hidden.append(count ? ranks.get(r).overlappedToCommunication() : Double.NaN);
     }
     columns.add(saved);
     columns.add(hidden);
-    return Table.create("mean iteration of each rank", columns);
+    return Table.create(name("mean iteration of each rank", ofRanks), columns);
   }
 
   /// Returns the most important times of a mean iteration, exposed communication first; ranks with
@@ -146,13 +148,14 @@ public final class ProfileTables {
     var ranks = ofRanks.stream().map(RankTimes::of).toList();
     var saved = DoubleColumn.create("saved ÷ savable");
     var hidden = DoubleColumn.create("overlapped ÷ communication");
+    boolean count = timesCount(ofRanks);
     for (var times : ranks) {
-      saved.append(times.savedToSavable(times));
-      hidden.append(times.overlappedToCommunication());
+      saved.append(count ? times.savedToSavable(times) : Double.NaN);
+      hidden.append(count ? times.overlappedToCommunication() : Double.NaN);
     }
     return joined(
         Table.create(
-            "mean iteration of each rank",
+            name("mean iteration of each rank", ofRanks),
             IntColumn.create("rank", ranks.stream().mapToInt(RankTimes::rank)),
             millis("exposed ms", ranks.stream().map(RankTimes::exposed).toList()),
             millis("iteration ms", ranks.stream().map(RankTimes::iteration).toList()),
@@ -224,6 +227,15 @@ public final class ProfileTables {
   private static DoubleColumn millis(String name, List<Double> nanos) {
     return DoubleColumn.create(
         name, nanos.stream().mapToDouble(n -> n / NANOS_PER_MILLI).toArray());
+  }
+
+  private static boolean timesCount(List<Profile> ofRanks) {
+    return Caveats.timesCount(ofRanks.getFirst().configuration());
+  }
+
+  /// Returns a table's name, with the note on times that are no evidence.
+  private static String name(String table, List<Profile> ofRanks) {
+    return timesCount(ofRanks) ? table : table + "; " + Caveats.SHARED;
   }
 
   private static String name(Stage stage) {

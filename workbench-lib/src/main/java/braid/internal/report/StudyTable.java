@@ -2,6 +2,8 @@ package braid.internal.report;
 
 import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.RankedConfigurations;
+import braid.internal.report.statistics.RankedConfigurations.Verdict;
+import braid.internal.report.value.Caveats;
 import braid.model.BraidException;
 import braid.model.Spread;
 import java.util.ArrayList;
@@ -10,6 +12,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import java.util.SequencedMap;
 import java.util.function.Function;
@@ -59,7 +62,9 @@ public final class StudyTable {
       rows.configurations(studies.get(i), differing);
     }
     boolean ofPipelines = studies.stream().allMatch(RankedConfigurations::ofPipeline);
-    return Table.create("studies", rows.columns(change(ofPipelines)));
+    boolean judged = studies.stream().allMatch(RankedConfigurations::isJudged);
+    return Table.create(
+        judged ? "studies" : "studies; " + Caveats.SHARED, rows.columns(change(ofPipelines)));
   }
 
   private static String change(boolean ofPipelines) {
@@ -72,13 +77,18 @@ public final class StudyTable {
     private final DoubleColumn median = DoubleColumn.create("median ms");
     private final DoubleColumn p10 = DoubleColumn.create("p10 ms");
     private final DoubleColumn p90 = DoubleColumn.create("p90 ms");
+    private final DoubleColumn predicted = DoubleColumn.create("predicted ms");
     private final DoubleColumn change = DoubleColumn.create("change");
     private final DoubleColumn low = DoubleColumn.create("from %");
     private final DoubleColumn high = DoubleColumn.create("to %");
     private final StringColumn verdict = StringColumn.create("verdict");
 
     void reference(RankedConfigurations ranked) {
-      add(ranked.reference().columns(), ranked.unfused());
+      add(ranked.reference().columns(), ranked.unfused(), ranked.unfusedPredictedNanos());
+      if (!ranked.isJudged()) {
+        unjudged();
+        return;
+      }
       change.append(0);
       low.appendMissing();
       high.appendMissing();
@@ -89,7 +99,11 @@ public final class StudyTable {
       for (var each : ranked.configurations()) {
         var row = new LinkedHashMap<>(before);
         row.putAll(each.configuration().columns());
-        add(row, each.time());
+        add(row, each.time(), each.predictedNanos());
+        if (each.verdict() == Verdict.UNJUDGED) {
+          unjudged();
+          continue;
+        }
         change.append(-100 * each.saved().value());
         low.append(-100 * each.saved().high());
         high.append(-100 * each.saved().low());
@@ -97,16 +111,29 @@ public final class StudyTable {
       }
     }
 
-    private void add(SequencedMap<String, String> row, Spread time) {
+    /// Appends no difference: of two times that are no evidence, none is either.
+    private void unjudged() {
+      change.appendMissing();
+      low.appendMissing();
+      high.appendMissing();
+      verdict.append(Verdict.UNJUDGED.toString());
+    }
+
+    private void add(SequencedMap<String, String> row, Spread time, OptionalDouble nanos) {
       settings.add(row);
       median.append(time.medianNanos() / NANOS_PER_MILLI);
       p10.append(time.p10Nanos() / NANOS_PER_MILLI);
       p90.append(time.p90Nanos() / NANOS_PER_MILLI);
+      nanos.ifPresentOrElse(n -> predicted.append(n / NANOS_PER_MILLI), predicted::appendMissing);
     }
 
     List<Column<?>> columns(String changeName) {
       var columns = new ArrayList<Column<?>>(ConfigurationColumns.of(settings));
-      columns.addAll(List.of(median, p10, p90, change.setName(changeName), low, high, verdict));
+      columns.addAll(List.of(median, p10, p90));
+      if (predicted.countMissing() < predicted.size()) {
+        columns.add(predicted);
+      }
+      columns.addAll(List.of(change.setName(changeName), low, high, verdict));
       return columns;
     }
   }

@@ -208,6 +208,13 @@ public record Machine(
     }
   }
 
+  /// Returns the built-in machine of one host that is nearest to a host with such GPUs.
+  ///
+  /// @param device name of the GPU, such as `NVIDIA H200`
+  public static Machine nearest(String device) {
+    return device.contains("H200") ? h200x8() : h100x8();
+  }
+
   /// Returns the names that [#named] accepts.
   public static List<String> names() {
     return NAMES;
@@ -242,6 +249,11 @@ public record Machine(
             link, link, links.serial, links.engines, links.bytesPerWorker, links.bytesPerCore),
         compute,
         costs);
+  }
+
+  /// Returns the name for captions: "h200x8, not calibrated".
+  public String title() {
+    return name + (calibrated ? "" : ", not calibrated");
   }
 
   /// Returns the link between two ranks.

@@ -29,12 +29,12 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "compare",
     description =
-        "Judges whether run B is as fast as run A: each configuration SAME, FAST, SLOW or UNDECIDED.",
+        "Judges whether run B is as fast as run A: each configuration SAME, FAST, SLOW or UNDECIDED; NOT_COMPARED if ranks shared a GPU.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
-      " 0:nothing is slower (undecided is not slower, unless --fail-on-undecided)",
+      " 0:nothing is slower (undecided is not slower, unless --fail-on-undecided), or ranks shared a GPU",
       " 1:the JUnit report could not be written",
       " 2:there is no such run, or the two are not of one problem",
       " 6:something is slower in B, or undecided with --fail-on-undecided; stderr says which",
@@ -192,7 +192,7 @@ public final class CompareCommand implements Callable<Integer> {
   }
 
   private static Verdict verdict(List<Comparison> comparisons) {
-    return Stream.of(Verdict.SLOW, Verdict.FAST, Verdict.UNDECIDED)
+    return Stream.of(Verdict.SLOW, Verdict.FAST, Verdict.UNDECIDED, Verdict.NOT_COMPARED)
         .filter(verdict -> comparisons.stream().anyMatch(each -> each.verdict() == verdict))
         .findFirst()
         .orElse(Verdict.SAME);

@@ -5,6 +5,7 @@ import static braid.launcher.notebook.report.JUnitXml.attribute;
 import braid.evidence.Comparison;
 import braid.evidence.Comparison.Row;
 import braid.evidence.Comparison.Verdict;
+import braid.internal.report.value.Caveats;
 import braid.launcher.notebook.report.JUnitXml;
 import braid.natives.WholeFile;
 import java.io.IOException;
@@ -15,7 +16,8 @@ import javax.xml.stream.XMLStreamException;
 import javax.xml.stream.XMLStreamWriter;
 
 /// A comparison as a JUnit XML file: a suite per study, a test case per configuration, which fails
-/// if that is slower. Undecided ones are skipped, or fail with `--fail-on-undecided`.
+/// if that is slower. Undecided ones are skipped, or fail with `--fail-on-undecided`; those not
+/// compared are skipped.
 final class CompareJUnit {
   private static final double NANOS_PER_MILLI = 1e6;
   private static final double NANOS_PER_SECOND = 1e9;
@@ -48,9 +50,11 @@ final class CompareJUnit {
     long slower = comparisons.stream().mapToLong(each -> each.count(Verdict.SLOW)).sum();
     long undecided = comparisons.stream().mapToLong(each -> each.count(Verdict.UNDECIDED)).sum();
     attribute(xml, "tests", Long.toString(rows));
+    long notCompared =
+        comparisons.stream().mapToLong(each -> each.count(Verdict.NOT_COMPARED)).sum();
     attribute(xml, "failures", Long.toString(failOnUndecided ? slower + undecided : slower));
     attribute(xml, "errors", "0");
-    attribute(xml, "skipped", Long.toString(failOnUndecided ? 0 : undecided));
+    attribute(xml, "skipped", Long.toString(notCompared + (failOnUndecided ? 0 : undecided)));
   }
 
   private static void suite(XMLStreamWriter xml, Comparison comparison, boolean failOnUndecided)
@@ -67,6 +71,7 @@ final class CompareJUnit {
           xml, "time", String.format(Locale.ROOT, "%.6f", row.secondNanos() / NANOS_PER_SECOND));
       switch (row.verdict()) {
         case SAME, FAST -> {}
+        case NOT_COMPARED -> JUnitXml.skipped(xml, Caveats.SHARED);
         case SLOW -> JUnitXml.failure(xml, row.verdict().toString(), words(row), words(row));
         case UNDECIDED -> {
           if (failOnUndecided) {

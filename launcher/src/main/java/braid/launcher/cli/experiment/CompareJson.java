@@ -3,6 +3,7 @@ package braid.launcher.cli.experiment;
 import braid.evidence.Comparison;
 import braid.evidence.Comparison.Row;
 import braid.evidence.Comparison.Verdict;
+import braid.internal.report.value.Caveats;
 import braid.launcher.experiment.Differences;
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
@@ -45,6 +46,9 @@ final class CompareJson {
     json.addProperty("headline", comparison.headline());
     json.addProperty("threshold", comparison.threshold());
     json.addProperty("noise", comparison.noise());
+    if (!comparison.timesCount()) {
+      json.addProperty(Caveats.COLUMN, Caveats.SHARED);
+    }
     var rows = new JsonArray();
     comparison.rows().forEach(row -> rows.add(row(row)));
     json.add("configurations", rows);
@@ -59,6 +63,9 @@ final class CompareJson {
     json.addProperty("verdict", row.verdict().toString());
     json.addProperty("firstNanos", row.firstNanos());
     json.addProperty("secondNanos", row.secondNanos());
+    if (row.verdict() == Verdict.NOT_COMPARED) {
+      return json;
+    }
     json.addProperty("difference", row.difference().value());
     json.addProperty("low", row.difference().low());
     json.addProperty("high", row.difference().high());

@@ -1,5 +1,6 @@
 package braid.launcher.cli.run;
 
+import braid.internal.report.value.Caveats;
 import braid.launcher.Counted;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.machine.RankCount;
@@ -24,6 +25,9 @@ public final class ReportFacts {
     var facts = new LinkedHashMap<String, String>();
     facts.put("ranks", Integer.toString(options.ranks()));
     facts.put("backend", options.backend().toString());
+    if (options.backend().sharesGpus()) {
+      facts.put(Caveats.COLUMN, Caveats.SHARED);
+    }
     if (!options.backend().isCuda()) {
       facts.put("link", options.link().orElse(Link.DEFAULT + ", the default"));
     }

@@ -67,7 +67,7 @@ public final class RunReports {
   ///
   /// @return true if all are written
   private boolean write(List<NotebookRun> runs, Facts facts, PrintWriter err) {
-    boolean first = write("junit", junit, file -> JUnitReport.write(runs, file), err);
+    boolean first = write("junit", junit, file -> JUnitReport.write(runs, facts, file), err);
     boolean second = write("report", html, file -> HtmlReport.write(runs, facts, file), err);
     return first && second;
   }
@@ -75,7 +75,7 @@ public final class RunReports {
   /// Writes reports of an unfinished run into regular files. Errors are reported at the end, when
   /// the files are written again.
   private void writeUnfinished(List<NotebookRun> runs, Facts facts) {
-    writeUnfinished(junit, file -> JUnitReport.write(runs, file));
+    writeUnfinished(junit, file -> JUnitReport.write(runs, facts, file));
     writeUnfinished(html, file -> HtmlReport.write(runs, facts, file));
   }
 

@@ -1,5 +1,6 @@
 package braid.launcher.cli.run;
 
+import braid.internal.report.value.Caveats;
 import braid.launcher.Counted;
 import braid.launcher.ExitCode;
 import braid.launcher.experiment.Experiment;
@@ -29,6 +30,9 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
       out.println(total());
     }
     out.println("backend " + options.backend());
+    if (options.backend().sharesGpus()) {
+      out.println("times   " + Caveats.SHARED);
+    }
     reports.written().forEach((what, file) -> out.println("%-7s %s".formatted(what, file)));
     kept.stream().filter(Experiment::hasBegun).forEach(run -> print(out, run));
     out.flush();

@@ -5,6 +5,7 @@ import static braid.launcher.notebook.report.JUnitXml.failure;
 import static braid.launcher.notebook.report.JUnitXml.skipped;
 import static braid.launcher.notebook.report.JUnitXml.text;
 
+import braid.internal.report.value.Caveats;
 import braid.launcher.ExitCode;
 import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.check.Difference;
@@ -27,22 +28,22 @@ import javax.xml.stream.XMLStreamWriter;
 public final class JUnitReport {
   private JUnitReport() {}
 
-  public static void write(List<NotebookRun> runs, Path file) throws IOException {
-    WholeFile.write(file, xml(runs));
+  public static void write(List<NotebookRun> runs, Facts facts, Path file) throws IOException {
+    WholeFile.write(file, xml(runs, facts));
   }
 
-  static String xml(List<NotebookRun> runs) {
+  static String xml(List<NotebookRun> runs, Facts facts) {
     return JUnitXml.document(
         xml -> {
           if (runs.size() == 1) {
-            suite(xml, runs.getFirst());
+            suite(xml, runs.getFirst(), facts);
           } else {
-            suites(xml, runs);
+            suites(xml, runs, facts);
           }
         });
   }
 
-  private static void suites(XMLStreamWriter xml, List<NotebookRun> runs)
+  private static void suites(XMLStreamWriter xml, List<NotebookRun> runs, Facts facts)
       throws XMLStreamException {
     xml.writeStartElement("testsuites");
     attribute(xml, "tests", sum(runs, JUnitReport::tests));
@@ -58,7 +59,7 @@ public final class JUnitReport {
                 .reduce(Duration.ZERO, Duration::plus)));
     for (var run : runs) {
       xml.writeCharacters("\n");
-      suite(xml, run);
+      suite(xml, run, facts);
     }
     xml.writeCharacters("\n");
     xml.writeEndElement();
@@ -95,7 +96,8 @@ public final class JUnitReport {
         + run.result().count(CellResult.Status.PENDING);
   }
 
-  private static void suite(XMLStreamWriter xml, NotebookRun run) throws XMLStreamException {
+  private static void suite(XMLStreamWriter xml, NotebookRun run, Facts facts)
+      throws XMLStreamException {
     var result = run.result();
     xml.writeStartElement("testsuite");
     attribute(xml, "name", result.notebook());
@@ -104,6 +106,11 @@ public final class JUnitReport {
     attribute(xml, "errors", Long.toString(errors(run)));
     attribute(xml, "skipped", Long.toString(notRun(run)));
     attribute(xml, "time", seconds(result.elapsed()));
+    var times = facts.environment().get(Caveats.COLUMN);
+    if (times != null) {
+      xml.writeCharacters("\n  ");
+      property(xml, Caveats.COLUMN, times);
+    }
     for (var cell : result.cells()) {
       xml.writeCharacters("\n  ");
       testCase(xml, run, cell);
@@ -114,6 +121,15 @@ public final class JUnitReport {
       asAWhole(xml, result.notebook(), trouble.get());
     }
     xml.writeCharacters("\n");
+    xml.writeEndElement();
+  }
+
+  private static void property(XMLStreamWriter xml, String name, String value)
+      throws XMLStreamException {
+    xml.writeStartElement("properties");
+    xml.writeEmptyElement("property");
+    attribute(xml, "name", name);
+    attribute(xml, "value", value);
     xml.writeEndElement();
   }
 

@@ -2,6 +2,7 @@ package braid.launcher.notebook.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.internal.report.value.Caveats;
 import braid.launcher.ExitCode;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.NotebookCell;
@@ -10,6 +11,7 @@ import braid.launcher.notebook.Notebooks.Code;
 import braid.launcher.notebook.ParameterCell;
 import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.parameters.Parameters;
+import braid.launcher.notebook.report.Facts;
 import braid.launcher.notebook.report.JUnitReport;
 import braid.launcher.notebook.run.CellResult.Status;
 import braid.launcher.session.Session;
@@ -19,8 +21,11 @@ import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterAll;
@@ -30,6 +35,8 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// Runs notebooks on two real ranks. The tests share a session to save starts.
 class NotebookRunnerTest {
+  private static final Facts NO_FACTS =
+      new Facts(Instant.EPOCH, "braid run", new LinkedHashMap<>());
   private static final Duration SHORT = Duration.ofMillis(700);
   private static final Code ENDLESS = new Code("while (true) Thread.sleep(1);");
 
@@ -423,6 +430,19 @@ class NotebookRunnerTest {
   }
 
   @Test
+  void theJUnitReportNotesThatRanksShareAGpu() throws IOException {
+    var notebook = Notebooks.of(new Code("1"));
+    var result = run(notebook, TimeLimits.none());
+    var file = directory.resolve("shared.xml");
+    var facts =
+        new Facts(Instant.EPOCH, "braid run", new LinkedHashMap<>(Map.of("times", Caveats.SHARED)));
+    JUnitReport.write(List.of(NotebookRun.unchecked(notebook, result)), facts, file);
+    var property = Xml.parse(file).getDocumentElement().getElementsByTagName("property").item(0);
+    assertThat(property.getAttributes().getNamedItem("value").getTextContent())
+        .isEqualTo("ranks share a GPU: order and correctness only");
+  }
+
+  @Test
   void reportsToJUnit() throws IOException {
     var notebook =
         Notebooks.of(
@@ -432,8 +452,9 @@ class NotebookRunnerTest {
             new Code("4", "skip-execution"));
     var result = run(notebook, TimeLimits.none());
     var file = directory.resolve("junit.xml");
-    JUnitReport.write(List.of(NotebookRun.unchecked(notebook, result)), file);
+    JUnitReport.write(List.of(NotebookRun.unchecked(notebook, result)), NO_FACTS, file);
     var suite = Xml.parse(file).getDocumentElement();
+    assertThat(suite.getElementsByTagName("property").getLength()).isZero();
     assertThat(suite.getAttribute("tests")).isEqualTo("4");
     assertThat(suite.getAttribute("failures")).isEqualTo("1");
     assertThat(suite.getAttribute("skipped")).isEqualTo("2");

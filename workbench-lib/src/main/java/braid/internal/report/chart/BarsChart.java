@@ -35,10 +35,12 @@ public final class BarsChart {
   private static final double BAR_GAP_PX = 1;
   private static final double TEXT_GAP_PX = 10;
   private static final double MARGIN = 0.03;
+  private static final String MISSING = "no value";
   private static final float WIDEST_NAMES = 0.3f;
 
   /// One bar.
   ///
+  /// @param value NaN if it is missing
   /// @param series empty if all bars are of one
   /// @param low of the interval; NaN if there is none
   /// @param note text written after the value; may be empty
@@ -49,7 +51,8 @@ public final class BarsChart {
 
   /// @param label label of the axis
   /// @param unit unit of the values; may be empty
-  public static JFreeChart of(String title, String label, String unit, List<Bar> all) {
+  public static JFreeChart of(
+      String title, String subtitle, String label, String unit, List<Bar> all) {
     var bars = distinct(all);
     var data = new DefaultCategoryDataset();
     var byPlace = new HashMap<List<String>, Bar>();
@@ -58,6 +61,9 @@ public final class BarsChart {
     for (var bar : bars) {
       data.addValue(bar.value, bar.series, bar.name);
       byPlace.put(List.of(bar.series, bar.name), bar);
+      if (Double.isNaN(bar.value)) {
+        continue;
+      }
       least = Math.min(least, Double.isNaN(bar.low) ? bar.value : Math.min(bar.value, bar.low));
       most = Math.max(most, Double.isNaN(bar.high) ? bar.value : Math.max(bar.value, bar.high));
     }
@@ -66,7 +72,10 @@ public final class BarsChart {
     byPlace.forEach((place, bar) -> texts.put(place, text(bar, unit, signed)));
     var values = new NumberAxis(label);
     Theme.style(values);
-    double room = MARGIN * Math.max(most - least, Double.MIN_NORMAL);
+    if (most == least) {
+      most = 1;
+    }
+    double room = MARGIN * (most - least);
     values.setRange(new Range(least < 0 ? least - room : 0, most + room));
     var plot = new Bars(data, names(), values, new Renderer(byPlace, texts));
     plot.setBackgroundPaint(Theme.PAPER);
@@ -77,7 +86,7 @@ public final class BarsChart {
     plot.setRangeZeroBaselinePaint(Theme.REFERENCE);
     int longest = texts.values().stream().mapToInt(String::length).max().orElse(0);
     plot.setInsets(new RectangleInsets(2, 2, 2, TEXT_GAP_PX + Theme.SMALL_LETTER_PX * longest));
-    var chart = Theme.titled(title, "", plot);
+    var chart = Theme.titled(title, subtitle, plot);
     if (data.getRowCount() > 1) {
       Theme.legend(chart);
     }
@@ -120,6 +129,9 @@ public final class BarsChart {
   }
 
   private static String text(Bar bar, String unit, boolean signed) {
+    if (Double.isNaN(bar.value)) {
+      return MISSING;
+    }
     var space = unit.isEmpty() || unit.equals("%") ? unit : " " + unit;
     DoubleFunction<String> number = value -> number(value, unit, signed);
     var text = number.apply(bar.value) + space;
@@ -233,7 +245,9 @@ public final class BarsChart {
               Math.max(1, Math.abs(end - zero)),
               thick - BAR_GAP_PX);
       g.setPaint(getItemPaint(row, column));
-      g.fill(shape);
+      if (!Double.isNaN(bar.value)) {
+        g.fill(shape);
+      }
       if (!Double.isNaN(bar.low) && !Double.isNaN(bar.high)) {
         Theme.interval(
             g,

@@ -1,6 +1,7 @@
 package braid.internal.report.chart;
 
 import braid.internal.report.statistics.RankTimes;
+import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.TimeScale;
 import braid.model.Profile;
@@ -38,7 +39,9 @@ public final class BreakdownChart {
     return of(
         ranks.stream().map(times -> "rank " + times.rank()).toList(),
         ranks,
-        title(ranks),
+        Caveats.timesCount(ofRanks.getFirst().configuration())
+            ? title(ranks)
+            : "Work of a mean iteration",
         ConfigurationLabel.of(ofRanks.getFirst().configuration()));
   }
 

@@ -12,25 +12,31 @@ import org.jfree.data.xy.XYIntervalSeries;
 import org.jfree.data.xy.XYIntervalSeriesCollection;
 
 /// One dot per configuration, each on its own line with its values beside it, the fastest at the
-/// top: for configurations that differ in more than their split count.
+/// top: for configurations that differ in more than their split count. Configurations whose times
+/// are no evidence keep the order of the study.
 public final class ConfigurationsChart {
   /// Configurations shown; the table has the slower ones.
   static final int MOST_SHOWN = 40;
 
   private static final int LANE_PX = 20;
   private static final String NAME = "median, and interval of the difference to the reference";
+  private static final String UNJUDGED_NAME = "median, and p10 to p90";
 
   private ConfigurationsChart() {}
 
   public static JFreeChart of(RankedConfigurations ranked) {
     int all = ranked.configurations().size();
+    boolean judged = ranked.isJudged();
+    Comparator<RankedConfiguration> byTime =
+        Comparator.comparingDouble(configuration -> configuration.time().medianNanos());
     var shown =
         ranked.configurations().stream()
-            .sorted(Comparator.comparingDouble(configuration -> configuration.time().medianNanos()))
+            .sorted(judged ? byTime : (_, _) -> 0)
             .limit(MOST_SHOWN)
             .toList();
     var marks = new StudyMarks(ranked, shown);
-    var times = new XYIntervalSeries(NAME, false, true);
+    var name = judged ? NAME : UNJUDGED_NAME;
+    var times = new XYIntervalSeries(name, false, true);
     for (int lane = 0; lane < shown.size(); lane++) {
       var configuration = shown.get(lane);
       double median = marks.scale.from(configuration.time().medianNanos());
@@ -47,7 +53,7 @@ public final class ConfigurationsChart {
     data.addSeries(times);
     var plot = new LanePlot(marks.timeAxis(), lanes(shown, ranked.varying()), LANE_PX);
     plot.setDataset(data);
-    plot.setRenderer(StudyMarks.dots(List.of(NAME), false));
+    plot.setRenderer(StudyMarks.dots(List.of(name), false));
     marks.addTo(plot, false);
     plot.beside(shown.stream().map(each -> String.join("  ", StudyMarks.words(each, 1))).toList());
     var subtitle = new StringBuilder(ranked.setting());
@@ -58,7 +64,11 @@ public final class ConfigurationsChart {
     }
     subtitle.append('\n').append(ranked.basis());
     if (all > shown.size()) {
-      subtitle.append("; the fastest ").append(shown.size()).append(" of ").append(all);
+      subtitle
+          .append(judged ? "; the fastest " : "; the first ")
+          .append(shown.size())
+          .append(" of ")
+          .append(all);
     }
     return plot.chart(ranked.finding(), subtitle.toString(), true);
   }

@@ -48,6 +48,7 @@ public final class HeatmapChart {
     double largest =
         fastest.values().stream().mapToDouble(s -> s.time().medianNanos()).max().orElseThrow();
     var scale = TimeScale.of(largest);
+    boolean judged = ranked.isJudged();
     var columns = new ArrayList<>(splits);
     var rows = new ArrayList<>(streams);
     var xyz = new double[3][fastest.size()];
@@ -60,9 +61,11 @@ public final class HeatmapChart {
       xyz[2][cell] = scale.from(entry.getValue().time().medianNanos());
       var saved = -100 * entry.getValue().saved().value();
       labels.add(
-          List.of(
-              TimeScale.digits(xyz[2][cell]) + " " + scale.unit(),
-              String.format(Locale.ROOT, "%+.1f%%", saved).replace('-', '−')));
+          judged
+              ? List.of(
+                  TimeScale.digits(xyz[2][cell]) + " " + scale.unit(),
+                  String.format(Locale.ROOT, "%+.1f%%", saved).replace('-', '−'))
+              : StudyMarks.words(entry.getValue(), 0));
       if (entry.getValue().verdict() == Verdict.BEST) {
         ringed = cell;
       }
@@ -80,8 +83,13 @@ public final class HeatmapChart {
         Theme.chart(
             ranked.finding(),
             ranked.setting()
-                + "\nmedian time of an iteration and its difference to the reference, darker is faster"
-                + (ranked.varying().size() > 2 ? ", the fastest of all other settings; " : "; ")
+                + "\nmedian time of an iteration"
+                + (judged
+                    ? " and its difference to the reference, darker is faster"
+                    : ", darker is shorter")
+                + (ranked.varying().size() > 2
+                    ? ", the %s of all other settings; ".formatted(judged ? "fastest" : "least")
+                    : "; ")
                 + ranked.basis(),
             plot);
     plot.setDomainGridlinesVisible(false);

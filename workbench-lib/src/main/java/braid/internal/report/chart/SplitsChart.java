@@ -35,10 +35,12 @@ public final class SplitsChart {
   private SplitsChart() {}
 
   /// Returns true if the study forms lines: split counts vary, most configurations have another one
-  /// that differs only in its splits, and there are enough colours.
+  /// that differs only in its splits, and there are enough colours. Times that are no evidence form
+  /// none, since a line shows a minimum.
   public static boolean fits(RankedConfigurations ranked) {
     var lines = lines(ranked);
-    return ranked.varying().contains("splits")
+    return ranked.isJudged()
+        && ranked.varying().contains("splits")
         && lines.size() <= Theme.SERIES.size()
         && 2 * lines.size() <= ranked.configurations().size();
   }

@@ -59,8 +59,12 @@ final class StudyMarks {
   }
 
   /// Returns the time at the lower end of the interval of the difference to the reference. The
-  /// interval is widened to contain the median, which is estimated without pairing rounds.
+  /// interval is widened to contain the median, which is estimated without pairing rounds. Times
+  /// that are no evidence have the range of their rounds instead.
   double lowNanos(RankedConfiguration configuration) {
+    if (configuration.verdict() == Verdict.UNJUDGED) {
+      return configuration.time().p10Nanos();
+    }
     return Math.min(
         configuration.time().medianNanos(),
         unfused.medianNanos() * (1 - configuration.saved().high()));
@@ -68,13 +72,23 @@ final class StudyMarks {
 
   /// Returns the time at the upper end of that interval.
   double highNanos(RankedConfiguration configuration) {
+    if (configuration.verdict() == Verdict.UNJUDGED) {
+      return configuration.time().p90Nanos();
+    }
     return Math.max(
         configuration.time().medianNanos(),
         unfused.medianNanos() * (1 - configuration.saved().low()));
   }
 
-  /// Returns median and difference to the reference: "83.0 ms", "−19.5% (−20.9 to −17.9)".
+  /// Returns median and difference to the reference: "83.0 ms", "−19.5% (−20.9 to −17.9)"; of a
+  /// time that is no evidence, median and prediction.
   static List<String> words(RankedConfiguration configuration, int decimals) {
+    if (configuration.verdict() == Verdict.UNJUDGED) {
+      var predicted = configuration.predictedNanos();
+      return List.of(
+          TimeScale.format(configuration.time().medianNanos()),
+          predicted.isPresent() ? "predicted " + TimeScale.format(predicted.getAsDouble()) : "");
+    }
     var saved = configuration.saved();
     return List.of(
         TimeScale.format(configuration.time().medianNanos()),
@@ -124,7 +138,7 @@ final class StudyMarks {
     switch (verdict) {
       case BEST -> best.add(x, y);
       case TIED -> ties.add(x, y);
-      case SLOWER -> {}
+      case SLOWER, UNJUDGED -> {}
     }
   }
 

@@ -2,6 +2,7 @@ package braid.internal.report.chart;
 
 import braid.internal.report.statistics.RankTimes;
 import braid.internal.report.statistics.StreamOrder;
+import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.TimeScale;
 import braid.model.Profile;
@@ -266,6 +267,9 @@ public final class TimelineChart {
   }
 
   private String title() {
+    if (!Caveats.timesCount(all.getFirst().profile.configuration())) {
+      return "Iteration %d: order of its work".formatted(shown.iteration);
+    }
     var took = "Iteration %d: %s".formatted(shown.iteration, TimeScale.format(shown.slowestNanos));
     var times = drawn.stream().map(each -> RankTimes.of(each.profile, shown.iteration)).toList();
     if (times.stream().allMatch(each -> each.communication() == 0)) {

@@ -1,5 +1,6 @@
 package braid.internal.report.json;
 
+import braid.internal.report.value.Caveats;
 import braid.model.Profile;
 import braid.model.Span;
 import com.google.gson.Strictness;
@@ -111,7 +112,11 @@ public final class ChromeTrace {
     json.name("name").value("rank " + rank).endObject().endObject();
     metadata(json, "process_labels", rank, ITERATIONS_THREAD);
     json.name("labels")
-        .value("clock within ±" + micros(profile.clockErrorNanos()) + " µs")
+        .value(
+            "clock within ±"
+                + micros(profile.clockErrorNanos())
+                + " µs"
+                + (Caveats.timesCount(profile.configuration()) ? "" : "; " + Caveats.SHARED))
         .endObject()
         .endObject();
     metadata(json, "process_sort_index", rank, ITERATIONS_THREAD);

@@ -10,6 +10,7 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedMap;
 
 /// A study as JSON: every time that was measured, none that was computed from them. A trial has the
@@ -22,12 +23,15 @@ public record StudyJson(
     List<Long> unfusedAgain,
     List<Trial> trials,
     List<Reading> unfusedReadings,
-    Configuration reference) {
+    Configuration reference,
+    Optional<Prediction> prediction) {
   public static final String MIME = "application/vnd.braid.study+json";
   static final String FORMAT = "braid.study/1";
   private static final String READINGS = "readings";
   private static final String UNFUSED_READINGS = "unfusedReadings";
   private static final String REFERENCE = "reference";
+  private static final String PREDICTED_ON = "predictedOn";
+  private static final String PREDICTED_NANOS = "predictedNanos";
   private static final Gson GSON = new Gson();
 
   /// Components of a tuning that studies of Braid's first version lack, as they were then. Later
@@ -50,6 +54,9 @@ public record StudyJson(
   /// One configuration, its time in each round, and the hardware's state at each.
   public record Trial(Configuration configuration, List<Long> nanos, List<Reading> readings) {}
 
+  /// Predicted times of the reference, then of each trial; 0 for one that cannot be simulated.
+  public record Prediction(String machine, List<Long> nanos) {}
+
   public String write() {
     var json = new JsonObject();
     json.addProperty("format", FORMAT);
@@ -70,6 +77,11 @@ public record StudyJson(
     }
     json.add("trials", all);
     addReadings(json, UNFUSED_READINGS, unfusedReadings);
+    prediction.ifPresent(
+        predicted -> {
+          json.addProperty(PREDICTED_ON, predicted.machine());
+          json.add(PREDICTED_NANOS, GSON.toJsonTree(predicted.nanos()));
+        });
     return json.toString();
   }
 
@@ -102,7 +114,9 @@ public record StudyJson(
                 "unfusedAgainNanos",
                 "trials",
                 UNFUSED_READINGS,
-                REFERENCE);
+                REFERENCE,
+                PREDICTED_ON,
+                PREDICTED_NANOS);
     return new StudyJson(
         fields.texts("problem"),
         fields.whole("ranks"),
@@ -111,9 +125,11 @@ public record StudyJson(
         fields.wholes("unfusedAgainNanos"),
         fields.objects("trials").stream().map(StudyJson::trial).toList(),
         readings(fields, UNFUSED_READINGS),
-        fields.has(REFERENCE)
-            ? new Configuration.Named(fields.text(REFERENCE))
-            : Overlap.unfused());
+        fields.has(REFERENCE) ? new Configuration.Named(fields.text(REFERENCE)) : Overlap.unfused(),
+        // Studies of one device per rank have none.
+        fields.has(PREDICTED_ON)
+            ? Optional.of(new Prediction(fields.text(PREDICTED_ON), fields.wholes(PREDICTED_NANOS)))
+            : Optional.empty());
   }
 
   private static Trial trial(JsonFields fields) {

@@ -1,10 +1,12 @@
 package braid.internal.report.statistics;
 
+import braid.internal.report.value.Caveats;
 import braid.model.Configuration;
 import braid.model.Estimate;
 import braid.model.Overlap;
 import braid.model.Spread;
 import java.util.List;
+import java.util.OptionalDouble;
 import java.util.SequencedSet;
 
 /// Configurations of a study with their verdicts, for its table and charts, which must not depend
@@ -18,6 +20,7 @@ import java.util.SequencedSet;
 /// @param unfused times of the reference
 /// @param unfusedConditions state of the hardware during the reference
 /// @param unfusedIsBest true if no configuration beats the reference
+/// @param unfusedPredictedNanos predicted time of the reference
 public record RankedConfigurations(
     String finding,
     String setting,
@@ -27,6 +30,7 @@ public record RankedConfigurations(
     Spread unfused,
     Conditions unfusedConditions,
     boolean unfusedIsBest,
+    OptionalDouble unfusedPredictedNanos,
     List<RankedConfiguration> configurations) {
 
   /// One configuration with its verdict.
@@ -37,7 +41,8 @@ public record RankedConfigurations(
       Spread time,
       Estimate saved,
       Verdict verdict,
-      Conditions conditions) {
+      Conditions conditions,
+      OptionalDouble predictedNanos) {
     /// Returns the tuning, for charts of studies of pipelines.
     public Overlap overlap() {
       return (Overlap) configuration;
@@ -49,11 +54,17 @@ public record RankedConfigurations(
     return reference instanceof Overlap;
   }
 
+  /// Returns false if the times are no evidence, and no configuration is judged by them.
+  public boolean isJudged() {
+    return configurations.stream().noneMatch(each -> each.verdict() == Verdict.UNJUDGED);
+  }
+
   /// Verdict on a configuration against the best.
   public enum Verdict {
     BEST("best"),
     TIED("ties with best"),
-    SLOWER("slower");
+    SLOWER("slower"),
+    UNJUDGED(Caveats.SHARED);
 
     private final String words;
 

@@ -77,6 +77,11 @@ public record Ranking(
         Precision.of(unfused, times, saved));
   }
 
+  /// Returns this ranking without a best configuration or ties: of times that are no evidence.
+  public Ranking unjudged() {
+    return new Ranking(noiseFloor, saved, UNFUSED, List.of(), precision);
+  }
+
   /// Returns the precision of the times, without ranking.
   static Precision precision(double[] unfused, List<double[]> times) {
     return Precision.of(unfused, times, excess(unfused, times));

@@ -10,6 +10,8 @@ import java.util.Map;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// Configurations in words, without Tablesaw, which ranks must not load.
 public final class ConfigurationLabel {
@@ -40,6 +42,7 @@ public final class ConfigurationLabel {
 
   private static final Set<String> MACHINE =
       Set.of("backend", "link", "link between hosts", "memory", "machine", "calibrated");
+
   private static final Set<String> NEVER_SPLIT = Set.of("unfused", "bulk");
 
   /// Number of settings up to which defaults are written too.
@@ -48,11 +51,15 @@ public final class ConfigurationLabel {
   private ConfigurationLabel() {}
 
   /// Returns a configuration in words, without default settings: "all-gather → GEMM, 3840×2304×640
-  /// fp32, 4 ranks: pipelined, 4 splits; host backend, link 250 MB/s and 20 µs, native memory".
+  /// fp32, 4 ranks: pipelined, 4 splits; host backend, link 250 MB/s and 20 µs, native memory". A
+  /// note that the times are no evidence comes first.
   public static String of(SequencedMap<String, String> configuration) {
-    var machine = String.join(", ", words(configuration, MACHINE));
-    var text = brief(configuration);
-    return text + (text.isEmpty() || machine.isEmpty() ? "" : "; ") + machine;
+    return Stream.of(
+            configuration.getOrDefault(Caveats.COLUMN, ""),
+            brief(configuration),
+            String.join(", ", words(configuration, MACHINE)))
+        .filter(part -> !part.isEmpty())
+        .collect(Collectors.joining("; "));
   }
 
   /// Returns problem and tuning in words: "all-gather → GEMM, 3840×2304×640 fp32, 4 ranks:
@@ -68,6 +75,7 @@ public final class ConfigurationLabel {
     var columns = new LinkedHashMap<>(configuration);
     columns.keySet().removeAll(TUNING);
     columns.keySet().removeAll(MACHINE);
+    columns.remove(Caveats.COLUMN);
     var words = new ArrayList<String>();
     var pattern = columns.remove("pattern");
     if (pattern != null) {
