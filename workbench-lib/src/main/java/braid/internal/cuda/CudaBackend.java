@@ -151,7 +151,7 @@ public final class CudaBackend implements Backend {
           new NcclCollectives(communicators, waits, Communicators.Policy.COPY_ENGINES, rendezvous);
       case NVSHMEM -> {
         var members = rendezvous.get();
-        yield new NvshmemCollectives(memory.nvshmem(members), members.place());
+        yield new NvshmemCollectives(memory.nvshmem(members), members.place(), members.ranks());
       }
     };
   }

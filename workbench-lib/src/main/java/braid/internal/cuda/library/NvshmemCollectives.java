@@ -6,6 +6,7 @@ import braid.internal.library.LibraryRequest;
 import braid.model.Place;
 import braid.natives.cuda.GpuStream;
 import braid.natives.nvshmem.Nvshmem;
+import java.util.List;
 
 /// Collectives by NVSHMEM's puts: each rank writes its part into the others' heap and then waits
 /// until it has been delivered. Ranks wait for each other by the group's own signals, since a
@@ -13,10 +14,13 @@ import braid.natives.nvshmem.Nvshmem;
 public final class NvshmemCollectives implements LibraryCollectives {
   private final Nvshmem nvshmem;
   private final Place place;
+  private final List<Integer> ranks;
 
-  public NvshmemCollectives(Nvshmem nvshmem, Place place) {
+  /// @param ranks the members' ranks in the world, which are NVSHMEM's processing elements
+  public NvshmemCollectives(Nvshmem nvshmem, Place place, List<Integer> ranks) {
     this.nvshmem = nvshmem;
     this.place = place;
+    this.ranks = List.copyOf(ranks);
   }
 
   @Override
@@ -53,7 +57,7 @@ public final class NvshmemCollectives implements LibraryCollectives {
       for (int i = 1; i < place.size(); i++) {
         int peer = (place.rank() + i) % place.size();
         // NVSHMEM takes this rank's own address for a peer's memory.
-        nvshmem.putOnStream(to, from + peer * stride, bytes, peer, on);
+        nvshmem.putOnStream(to, from + peer * stride, bytes, ranks.get(peer), on);
       }
       nvshmem.quietOnStream(on);
       keepOwn(to, from + place.rank() * stride, bytes, on);

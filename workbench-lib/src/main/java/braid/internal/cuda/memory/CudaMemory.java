@@ -36,7 +36,7 @@ public final class CudaMemory implements AutoCloseable {
     this.env = env;
     this.auto = new AutoKind(this::virtualMemory, System.out::println);
     var natives = new NativeKind(device, token, waits, env.timeout());
-    this.nvshmem = new NvshmemKind(device, env.nvshmemHeapBytes());
+    this.nvshmem = new NvshmemKind(device, env.world().size(), env.nvshmemHeapBytes());
     kinds.put(MemoryKind.NATIVE, natives);
     kinds.put(MemoryKind.IPC, new IpcKind(device));
     kinds.put(MemoryKind.NCCL, new NcclKind(natives, communicators));
@@ -141,13 +141,14 @@ public final class CudaMemory implements AutoCloseable {
       case NVSHMEM -> {
         long joining = sharing.size() * nvshmem.joiningBytes();
         yield List.of(
-            nvshmem.space(ranks.indexOf(env.world().rank())),
+            nvshmem.space(ranks, ranks.indexOf(env.world().rank())),
             new FreeSpace(name, free - joining, sharing, 0, 1));
       }
     };
   }
 
-  /// Returns NVSHMEM for the group. Collective: all members call it together.
+  /// Returns NVSHMEM, whose processing elements are the ranks of the world. Collective: all members
+  /// of the group call it together.
   public Nvshmem nvshmem(Rendezvous rendezvous) {
     return nvshmem.nvshmem("collectives by nvshmem", rendezvous);
   }

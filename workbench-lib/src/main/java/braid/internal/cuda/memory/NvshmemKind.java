@@ -2,7 +2,6 @@ package braid.internal.cuda.memory;
 
 import braid.internal.cuda.device.CudaDevice;
 import braid.internal.rank.Once;
-import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.FreeSpace;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
@@ -15,87 +14,60 @@ import java.util.HexFormat;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// NVSHMEM's symmetric heap. A process joins NVSHMEM once, with the ranks of the first group that
-/// uses it; other groups get an error. One block of its heap is allocated permanently and divided
-/// here: NVSHMEM's own allocation and freeing are collective, but pooled memory must be freed
-/// locally.
+/// NVSHMEM's symmetric heap. A process joins NVSHMEM once, and all ranks of the world join it
+/// together, at their first use of it. Groups of some ranks use the heap after that; before it they
+/// get an error, since the other ranks would not join. One block of its heap is allocated
+/// permanently and divided here: NVSHMEM's own allocation and freeing are collective, but pooled
+/// memory must be freed locally.
 final class NvshmemKind implements CudaMemoryKind {
   private static final String HEAP = "NVSHMEM heap";
 
   private final CudaDevice device;
+  private final int worldSize;
   private final long heapBytes;
   private @Nullable JoinedHeap joined;
 
-  /// @param bases address of each member's heap as mapped into this rank
-  private record JoinedHeap(
-      Nvshmem nvshmem, List<Integer> ranks, List<Long> bases, HeapAllocator allocator) {}
+  /// @param bases address of each rank's heap as mapped into this rank, by rank in the world
+  private record JoinedHeap(Nvshmem nvshmem, List<Long> bases, HeapAllocator allocator) {}
 
-  NvshmemKind(CudaDevice device, long heapBytes) {
+  NvshmemKind(CudaDevice device, int worldSize, long heapBytes) {
     this.device = device;
+    this.worldSize = worldSize;
     this.heapBytes = heapBytes;
   }
 
   @Override
   public SymmetricMemory allocate(String label, long bytesPerRank, Rendezvous rendezvous) {
     var heap = joined(label, rendezvous);
-    var offsets = new ArrayList<Long>();
-    try {
-      var agreed =
-          Agreement.on(
-              rendezvous,
-              label,
-              () -> {
-                long offset = take(heap.allocator(), label, bytesPerRank);
-                offsets.add(offset);
-                long own = heap.bases().get(rendezvous.place().rank()) + offset;
-                device.gpu().fill(own, (byte) 0, bytesPerRank);
-                return Long.toString(offset);
-              });
-      if (agreed.stream().distinct().count() > 1) {
-        throw new IllegalStateException(
-            "%s: ranks have different offsets in the heap: %s".formatted(label, agreed));
-      }
-    } catch (RuntimeException | Error e) {
-      offsets.forEach(offset -> release(heap.allocator(), offset));
-      throw e;
-    }
-    return memory(heap, offsets.getFirst(), bytesPerRank);
+    long base = heap.bases().get(rendezvous.ranks().get(rendezvous.place().rank()));
+    long offset =
+        heap.allocator()
+            .allocate(
+                label,
+                bytesPerRank,
+                rendezvous,
+                at -> device.gpu().fill(base + at, (byte) 0, bytesPerRank));
+    return memory(heap, offset, bytesPerRank, rendezvous.ranks());
   }
 
-  private static long take(HeapAllocator allocator, String label, long bytes) {
-    synchronized (allocator) {
-      return allocator
-          .allocate(bytes)
-          .orElseThrow(
-              () ->
-                  new AllocationFailed(
-                      "%s needs %d bytes of NVSHMEM's heap where %d are free; close what is not needed, or set BRAID_NVSHMEM_HEAP_MIB higher"
-                          .formatted(label, bytes, allocator.free())));
-    }
-  }
-
-  private static void release(HeapAllocator allocator, long offset) {
-    synchronized (allocator) {
-      allocator.release(offset);
-    }
-  }
-
-  private SymmetricMemory memory(JoinedHeap heap, long offset, long bytesPerRank) {
+  private static SymmetricMemory memory(
+      JoinedHeap heap, long offset, long bytesPerRank, List<Integer> ranks) {
     var arena = Arena.ofShared();
     List<MemorySegment> parts =
-        heap.bases().stream()
-            .map(base -> CudaDevice.view(base + offset, bytesPerRank, arena))
+        ranks.stream()
+            .map(rank -> CudaDevice.view(heap.bases().get(rank) + offset, bytesPerRank, arena))
             .toList();
     var free =
         new Once(
             () -> {
               arena.close();
-              release(heap.allocator(), offset);
+              heap.allocator().release(offset);
             });
     return CudaMemoryKind.scattered(parts, "nvshmem", free);
   }
 
-  /// Returns NVSHMEM for the group. The first call joins it.
+  /// Returns NVSHMEM, whose processing elements are the ranks of the world. The first call joins
+  /// it.
   Nvshmem nvshmem(String label, Rendezvous rendezvous) {
     return joined(label, rendezvous).nvshmem();
   }
@@ -103,13 +75,9 @@ final class NvshmemKind implements CudaMemoryKind {
   private synchronized JoinedHeap joined(String label, Rendezvous rendezvous) {
     var existing = joined;
     if (existing == null) {
+      requireWorld(label, rendezvous.ranks(), worldSize);
       existing = join(rendezvous);
       joined = existing;
-    }
-    if (!existing.ranks().equals(rendezvous.ranks())) {
-      throw new BraidException(
-          "%s: this process joined NVSHMEM with the group of ranks %s and cannot use it with ranks %s; use memory kind native"
-              .formatted(label, existing.ranks(), rendezvous.ranks()));
     }
     return existing;
   }
@@ -119,9 +87,11 @@ final class NvshmemKind implements CudaMemoryKind {
     return joined == null ? heapBytes : 0;
   }
 
-  /// Returns the free part of the heap, for a member of a group.
-  synchronized FreeSpace space(int member) {
-    long free = joined == null ? allocatableBytes() : joined.allocator().free();
+  /// Returns the free part of this rank's heap, for a group.
+  ///
+  /// @param member this rank in the group
+  synchronized FreeSpace space(List<Integer> ranks, int member) {
+    long free = joined == null ? allocatableBytes() : joined.allocator().free(ranks);
     return new FreeSpace(
         "NVSHMEM's heap (BRAID_NVSHMEM_HEAP_MIB)",
         free,
@@ -133,6 +103,15 @@ final class NvshmemKind implements CudaMemoryKind {
   /// Returns the bytes of the heap that NVSHMEM does not need itself.
   private long allocatableBytes() {
     return heapBytes - heapBytes / 8;
+  }
+
+  /// Throws, on all members alike, unless the group has all ranks of the world.
+  static void requireWorld(String label, List<Integer> ranks, int worldSize) {
+    if (ranks.size() < worldSize) {
+      throw new BraidException(
+          "%s: all %d ranks join NVSHMEM together at its first use, but this group has ranks %s only; first allocate such memory once on all ranks: SymmetricTensor.on(ProcessGroup.world()).shape(1).memory(MemoryKind.NVSHMEM).allocate()"
+              .formatted(label, worldSize, ranks));
+    }
   }
 
   private JoinedHeap join(Rendezvous rendezvous) {
@@ -160,8 +139,7 @@ final class NvshmemKind implements CudaMemoryKind {
           }
           return "";
         });
-    return new JoinedHeap(
-        opened.getFirst(), rendezvous.ranks(), List.copyOf(bases), new HeapAllocator(bytes));
+    return new JoinedHeap(opened.getFirst(), List.copyOf(bases), new HeapAllocator(bytes));
   }
 
   @Override
