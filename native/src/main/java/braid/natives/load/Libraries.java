@@ -8,8 +8,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.IntStream;
 import org.bytedeco.javacpp.Loader;
 
@@ -20,6 +22,9 @@ import org.bytedeco.javacpp.Loader;
 /// A chosen copy is opened before JavaCPP's bindings, which depend on its soname and so get this
 /// copy. JavaCPP is also informed that it is loaded, so that it searches no other.
 public final class Libraries {
+  /// Variable with names of libraries to run without, as if they were not installed.
+  public static final String WITHOUT = "BRAID_WITHOUT";
+
   private static final Map<Library, Outcome> OUTCOMES = new EnumMap<>(Library.class);
 
   /// JavaCPP's only name for these builtins, whatever their minor version.
@@ -155,6 +160,16 @@ public final class Libraries {
       return this == CUDA_DRIVER || this == NVML;
     }
 
+    /// Returns true if ranks run without it, so that it can be hidden.
+    public boolean isOptional() {
+      return this == NCCL || this == NVSHMEM || this == CUDNN || this == CUPTI;
+    }
+
+    /// Returns the name in variables.
+    String word() {
+      return name().toLowerCase(Locale.ROOT);
+    }
+
     /// Returns true if it needs neither the CUDA runtime nor JavaCPP, so that a rank without a GPU
     /// can load it.
     boolean standsAlone() {
@@ -175,10 +190,35 @@ public final class Libraries {
     return outcome(which).found;
   }
 
+  /// Returns why the library is treated as missing; empty if [#WITHOUT] does not name it. Loads
+  /// nothing.
+  public static Optional<String> hidden(Library which) {
+    return LibrarySearch.hidden(which, SearchFolders.without());
+  }
+
+  /// Returns the libraries that a value of [#WITHOUT] names.
+  ///
+  /// @throws IllegalArgumentException with one line if it names one that ranks need, or none
+  public static Set<Library> without(String names) {
+    return LibrarySearch.without(names);
+  }
+
+  /// Returns in a few words why the library is not available; empty if it is.
+  public static Optional<String> missing(Library which) {
+    return find(which).isPresent()
+        ? Optional.empty()
+        : hidden(which)
+            .or(
+                () ->
+                    Optional.of(
+                        "%s was not found on this machine"
+                            .formatted(String.join(" and ", which.files))));
+  }
+
   /// Describes the copy that [#find] would try first, with the version of its file name. Loads
   /// nothing.
   public static Optional<String> foreseen(Library which) {
-    if (which.belongsToDriver()) {
+    if (which.belongsToDriver() || hidden(which).isPresent()) {
       return Optional.empty();
     }
     var search = LibrarySearch.in(SearchFolders.ofThisMachine(), which, RedistJar.of(which));
@@ -205,6 +245,11 @@ public final class Libraries {
   }
 
   private static Outcome loadBest(Library which) {
+    var hidden = hidden(which);
+    if (hidden.isPresent()) {
+      return new Outcome(
+          Optional.empty(), "%s; change or unset %s".formatted(hidden.get(), WITHOUT));
+    }
     if (!which.standsAlone()) {
       try {
         JavaCpp.prepare();

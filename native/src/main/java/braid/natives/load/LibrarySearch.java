@@ -6,8 +6,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Collectors;
 
 /// All copies of a library, ordered by preference. Accesses only the file system.
@@ -65,6 +68,51 @@ final class LibrarySearch {
             newest ? "the newest" : "the first of the newest",
             remaining.size() + 1,
             taken.source().words);
+  }
+
+  /// Reason why a library is treated as missing; empty if it is not. A value that cannot be read
+  /// hides every library that it could name.
+  ///
+  /// @param names value of `BRAID_WITHOUT`
+  static Optional<String> hidden(Library which, String names) {
+    if (!which.isOptional()) {
+      return Optional.empty();
+    }
+    try {
+      return without(names).contains(which)
+          ? Optional.of("%s is hidden by %s=%s".formatted(which.title(), Libraries.WITHOUT, names))
+          : Optional.empty();
+    } catch (IllegalArgumentException e) {
+      return Optional.of(String.valueOf(e.getMessage()));
+    }
+  }
+
+  /// Libraries that a value of `BRAID_WITHOUT` names, separated by commas.
+  ///
+  /// @throws IllegalArgumentException with one line if it names another
+  static Set<Library> without(String names) {
+    var hidden = EnumSet.noneOf(Library.class);
+    for (var name : names.split(",", -1)) {
+      if (!name.isBlank()) {
+        hidden.add(
+            Arrays.stream(Library.values())
+                .filter(each -> each.isOptional() && each.word().equals(name.strip()))
+                .findFirst()
+                .orElseThrow(() -> new IllegalArgumentException(unknown(name.strip()))));
+      }
+    }
+    return hidden;
+  }
+
+  private static String unknown(String name) {
+    return "%s must be names of %s, separated by commas, but contains %s"
+        .formatted(
+            Libraries.WITHOUT,
+            Arrays.stream(Library.values())
+                .filter(Library::isOptional)
+                .map(Library::word)
+                .collect(Collectors.joining(", ")),
+            name);
   }
 
   /// Searched places, for messages.

@@ -33,6 +33,11 @@ final class SearchFolders {
     return new SearchFolders(Path.of("/"), System.getenv());
   }
 
+  /// Names of the libraries to run without.
+  static String without() {
+    return System.getenv().getOrDefault(Libraries.WITHOUT, "");
+  }
+
   static SearchFolders of(Path root, Map<String, String> environment) {
     return new SearchFolders(root, environment);
   }

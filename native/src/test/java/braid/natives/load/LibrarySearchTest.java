@@ -1,6 +1,7 @@
 package braid.natives.load;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import braid.natives.load.Libraries.Library;
@@ -167,6 +168,25 @@ class LibrarySearchTest {
     } finally {
       Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("rwxr-xr-x"));
     }
+  }
+
+  @Test
+  void aHiddenLibraryIsMissingByItsName() {
+    assertThat(LibrarySearch.hidden(Library.NCCL, "nccl"))
+        .contains("NCCL is hidden by BRAID_WITHOUT=nccl");
+    assertThat(LibrarySearch.hidden(Library.NVSHMEM, " nccl, nvshmem ")).isPresent();
+    assertThat(LibrarySearch.hidden(Library.CUDNN, "nccl,nvshmem")).isEmpty();
+    assertThat(LibrarySearch.hidden(Library.NCCL, "")).isEmpty();
+  }
+
+  @Test
+  void onlyOptionalLibrariesCanBeHidden() {
+    var message =
+        "BRAID_WITHOUT must be names of nccl, cupti, cudnn, nvshmem, separated by commas, but"
+            + " contains nvrtc";
+    assertThatThrownBy(() -> LibrarySearch.without("nccl,nvrtc")).hasMessage(message);
+    assertThat(LibrarySearch.hidden(Library.NCCL, "nvrtc")).contains(message);
+    assertThat(LibrarySearch.hidden(Library.NVRTC, "nvrtc")).isEmpty();
   }
 
   @Test

@@ -5,12 +5,14 @@ import braid.model.BraidException;
 import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Place;
+import braid.natives.load.Libraries;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
 
-/// A rank's environment variables. No other class of the library reads them.
+/// A rank's environment variables. No other class of the library reads them. `BRAID_WITHOUT` is
+/// only checked here: the loader of native libraries reads it.
 ///
 /// @param world this rank and the number of ranks: `RANK`, `WORLD_SIZE`
 /// @param local the same among the ranks of this machine: `LOCAL_RANK`, `LOCAL_WORLD_SIZE`
@@ -104,6 +106,7 @@ public record Env(
   /// complete.
   public static Env read(Map<String, String> variables) {
     var reader = new Reader(variables);
+    reader.checkLibraries();
     var world = reader.place("RANK", "WORLD_SIZE", new Place(0, 1));
     var local = reader.place("LOCAL_RANK", "LOCAL_WORLD_SIZE", world);
     if (local.size() > world.size()) {
@@ -209,6 +212,15 @@ public record Env(
             "%s must be %s or %s but was %s".formatted(name, first, second, value));
       }
       return value.equals(first);
+    }
+
+    /// Checks the names of hidden libraries, which the loader reads itself.
+    void checkLibraries() {
+      try {
+        get(Libraries.WITHOUT).ifPresent(Libraries::without);
+      } catch (IllegalArgumentException e) {
+        throw new BraidException(String.valueOf(e.getMessage()), e);
+      }
     }
   }
 }

@@ -71,6 +71,11 @@ final class LibraryChecks {
   /// Checks a library. Some take hundreds of megabytes when loaded, so none is loaded without a
   /// GPU.
   private static Check check(Library library, LibraryCheck wanted, Gpus gpus) {
+    var hidden = Libraries.hidden(library);
+    if (hidden.isPresent()) {
+      return Check.absent(
+          wanted.id, wanted.title, hidden.get(), "change or unset " + Libraries.WITHOUT);
+    }
     if (gpus.count() == 0) {
       return Check.absent(wanted.id, wanted.title, "not checked: no GPU");
     }

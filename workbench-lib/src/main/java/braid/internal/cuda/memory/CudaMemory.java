@@ -70,9 +70,7 @@ public final class CudaMemory implements AutoCloseable {
                   () ->
                       sharing(
                           "NCCL takes ranks that share a GPU for hosts, which have no windows"));
-      case NVSHMEM ->
-          absent(Libraries.Library.NVSHMEM, "libnvshmem_host.so.3 was not found on this machine")
-              .or(() -> refusal(kind));
+      case NVSHMEM -> Libraries.missing(Libraries.Library.NVSHMEM).or(() -> refusal(kind));
     };
   }
 
@@ -87,7 +85,7 @@ public final class CudaMemory implements AutoCloseable {
 
   /// Reason why NCCL's collectives are not available; empty if they are.
   public static Optional<String> missingNccl() {
-    return absent(Libraries.Library.NCCL, "libnccl.so.2 was not found on this machine");
+    return Libraries.missing(Libraries.Library.NCCL);
   }
 
   /// Reason why the kind's library is too old; empty if it is not.
@@ -108,10 +106,6 @@ public final class CudaMemory implements AutoCloseable {
     return VirtualMemory.supported(device.gpu())
         ? Optional.empty()
         : Optional.of("this GPU's driver cannot export virtual memory as file descriptors");
-  }
-
-  private static Optional<String> absent(Libraries.Library library, String why) {
-    return Libraries.find(library).isPresent() ? Optional.empty() : Optional.of(why);
   }
 
   public SymmetricMemory allocate(
