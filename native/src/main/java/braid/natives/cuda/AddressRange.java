@@ -58,10 +58,9 @@ public final class AddressRange implements AutoCloseable {
       return;
     }
     closed = true;
-    gpu.use();
     for (Mapping mapping : mappings) {
-      gpu.checkReturn("cuMemUnmap", cudart.cuMemUnmap(mapping.address(), mapping.bytes()));
+      gpu.release("cuMemUnmap", () -> cudart.cuMemUnmap(mapping.address(), mapping.bytes()));
     }
-    gpu.checkReturn("cuMemAddressFree", cudart.cuMemAddressFree(address, bytes));
+    gpu.release("cuMemAddressFree", () -> cudart.cuMemAddressFree(address, bytes));
   }
 }

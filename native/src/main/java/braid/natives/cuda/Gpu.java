@@ -3,6 +3,7 @@ package braid.natives.cuda;
 import braid.natives.load.BraidNativeMissing;
 import java.nio.charset.StandardCharsets;
 import java.util.Optional;
+import java.util.function.IntSupplier;
 import org.bytedeco.cuda.cudart.CUctx_st;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.Pointer;
@@ -25,6 +26,7 @@ public final class Gpu implements AutoCloseable {
   private final int leastPriority;
   private final int greatestPriority;
   private final GpuStream copies;
+  private final Releases releases = new Releases();
   private boolean closed;
 
   private Gpu(int device, String owner) {
@@ -129,8 +131,7 @@ public final class Gpu implements AutoCloseable {
   }
 
   public void free(long address) {
-    use();
-    check("cuMemFree", cudart.cuMemFree(address));
+    release("cuMemFree", () -> cudart.cuMemFree(address));
   }
 
   /// Allocates pinned host memory that the device reaches at the same address.
@@ -145,8 +146,7 @@ public final class Gpu implements AutoCloseable {
   }
 
   public void freePinned(long address) {
-    use();
-    check("cuMemFreeHost", cudart.cuMemFreeHost(new Address(address)));
+    release("cuMemFreeHost", () -> cudart.cuMemFreeHost(new Address(address)));
   }
 
   /// Copies between any two addresses and returns when the copy is done. It uses a stream of its
@@ -226,6 +226,24 @@ public final class Gpu implements AutoCloseable {
       throw Driver.error(call, code, where(), Remedies.ofMemory(bytes, memory[0], memory[1]));
     }
     check(call, code);
+  }
+
+  /// Runs code that frees memory of the device, or keeps it until no stream captures.
+  public void release(Runnable release) {
+    releases.run(release);
+  }
+
+  /// Makes a driver call that frees memory of the device, or keeps it until no stream captures.
+  void release(String call, IntSupplier driverCall) {
+    release(
+        () -> {
+          use();
+          checkReturn(call, driverCall.getAsInt());
+        });
+  }
+
+  Releases releases() {
+    return releases;
   }
 
   /// Checks a call that releases something. At the end of the process the driver has released it

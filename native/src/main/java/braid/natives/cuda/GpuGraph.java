@@ -50,8 +50,7 @@ public final class GpuGraph implements AutoCloseable {
   public void close() {
     if (!closed) {
       closed = true;
-      gpu.use();
-      gpu.checkReturn("cuGraphExecDestroy", cudart.cuGraphExecDestroy(executable));
+      gpu.release("cuGraphExecDestroy", () -> cudart.cuGraphExecDestroy(executable));
     }
   }
 }

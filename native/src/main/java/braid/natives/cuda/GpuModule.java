@@ -41,8 +41,7 @@ public final class GpuModule implements AutoCloseable {
   public void close() {
     if (!closed) {
       closed = true;
-      gpu.use();
-      gpu.checkReturn("cuModuleUnload", cudart.cuModuleUnload(module));
+      gpu.release("cuModuleUnload", () -> cudart.cuModuleUnload(module));
     }
   }
 }

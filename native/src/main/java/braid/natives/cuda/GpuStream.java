@@ -154,12 +154,19 @@ public final class GpuStream implements AutoCloseable {
   }
 
   /// Starts to capture work instead of running it. Only forbidden calls of this thread invalidate
-  /// the capture; other threads may allocate meanwhile.
+  /// the capture; other threads may allocate meanwhile. Memory that any thread frees is kept until
+  /// the capture has ended.
   public void beginCapture() {
     gpu.use();
-    gpu.check(
-        "cuStreamBeginCapture",
-        cudart.cuStreamBeginCapture(stream, cudart.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    gpu.releases().beginCapture();
+    try {
+      gpu.check(
+          "cuStreamBeginCapture",
+          cudart.cuStreamBeginCapture(stream, cudart.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    } catch (RuntimeException | Error e) {
+      gpu.releases().endCapture();
+      throw e;
+    }
   }
 
   /// Ends the capture and returns the captured work, ready to launch. The capture has ended even if
@@ -167,8 +174,16 @@ public final class GpuStream implements AutoCloseable {
   public GpuGraph endCapture() {
     gpu.use();
     var template = new CUgraph_st();
-    gpu.check("cuStreamEndCapture", cudart.cuStreamEndCapture(stream, template));
-    return GpuGraph.of(gpu, template);
+    try (Captured _ = gpu.releases()::endCapture) {
+      gpu.check("cuStreamEndCapture", cudart.cuStreamEndCapture(stream, template));
+      return GpuGraph.of(gpu, template);
+    }
+  }
+
+  /// Closed when a capture has ended.
+  private interface Captured extends AutoCloseable {
+    @Override
+    void close();
   }
 
   LaunchArguments arguments() {

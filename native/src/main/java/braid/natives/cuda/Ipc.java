@@ -52,7 +52,6 @@ public final class Ipc {
   }
 
   public static void close(Gpu gpu, long address) {
-    gpu.use();
-    gpu.checkReturn("cuIpcCloseMemHandle", cudart.cuIpcCloseMemHandle(address));
+    gpu.release("cuIpcCloseMemHandle", () -> cudart.cuIpcCloseMemHandle(address));
   }
 }

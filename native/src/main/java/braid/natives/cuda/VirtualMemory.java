@@ -84,8 +84,7 @@ public final class VirtualMemory implements AutoCloseable {
   public void close() {
     if (!closed) {
       closed = true;
-      gpu.use();
-      gpu.checkReturn("cuMemRelease", cudart.cuMemRelease(handle));
+      gpu.release("cuMemRelease", () -> cudart.cuMemRelease(handle));
     }
   }
 

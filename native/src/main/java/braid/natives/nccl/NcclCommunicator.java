@@ -245,9 +245,14 @@ public final class NcclCommunicator implements AutoCloseable {
   }
 
   void deregister(NcclWindow window) {
-    if (!closed.get() && windows.remove(window)) {
-      settle("ncclCommWindowDeregister", ncclCommWindowDeregister(communicator, window.pointer()));
-    }
+    gpu.release(
+        () -> {
+          if (!closed.get() && windows.remove(window)) {
+            settle(
+                "ncclCommWindowDeregister",
+                ncclCommWindowDeregister(communicator, window.pointer()));
+          }
+        });
   }
 
   /// Returns the error of the device or a peer, if any; never waits.
@@ -277,7 +282,8 @@ public final class NcclCommunicator implements AutoCloseable {
     if (asynchronousError().isPresent()) {
       abort();
     } else if (closed.compareAndSet(false, true)) {
-      CommunicatorClose.leave(gpu, communicator, List.copyOf(windows));
+      var registered = List.copyOf(windows);
+      gpu.release(() -> CommunicatorClose.leave(gpu, communicator, registered));
     }
     windows.clear();
   }

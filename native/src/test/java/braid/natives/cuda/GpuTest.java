@@ -161,6 +161,18 @@ class GpuTest {
   }
 
   @Test
+  void memoryFreedDuringACaptureIsFreedAfterIt() {
+    long more = gpu.allocate(BYTES);
+    stream.beginCapture();
+    stream.fill(more, (byte) 1, BYTES);
+    gpu.free(more);
+    try (var graph = stream.endCapture()) {
+      assertThat(graph.nodes()).isEqualTo(1);
+    }
+    assertThatThrownBy(() -> gpu.free(more)).as("freed already").hasMessageContaining("cuMemFree");
+  }
+
+  @Test
   void mapsAllocationsSideBySide() {
     assumeTrue(VirtualMemory.supported(gpu), "this GPU shares no memory by file descriptor");
     assertThat(gpu.granularity().recommended()).isPositive();
