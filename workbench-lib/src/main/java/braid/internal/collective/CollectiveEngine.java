@@ -525,11 +525,12 @@ public final class CollectiveEngine implements AutoCloseable {
 
   private synchronized void free() {
     var all = new ArrayDeque<AutoCloseable>();
+    var used = List.copyOf(libraries.values());
+    libraries.clear();
     if (failure != null) {
       // First: a stream on which a library waits for missing ranks cannot be closed.
-      libraries.values().forEach(each -> all.add(each::abort));
+      used.forEach(each -> all.add(each::abort));
     }
-    libraries.clear();
     all.addAll(takePrepared());
     all.add(() -> Closing.all(this::unreceived));
     streams.values().forEach(each -> all.addAll(List.copyOf(each.values()).reversed()));
@@ -544,6 +545,7 @@ public final class CollectiveEngine implements AutoCloseable {
     if (shared != null) {
       all.add(failure == null ? shared : shared::spoil);
     }
+    all.addAll(used);
     Closing.all(all::poll);
   }
 

@@ -143,14 +143,14 @@ public final class CudaBackend implements Backend {
               .formatted(library, why.get()));
     }
     device.gpu().use();
+    Supplier<Rendezvous> meeting = () -> communicators.closingUnused(rendezvous.get());
     return switch (library) {
       case NCCL ->
-          new NcclCollectives(
-              communicators, waits, Communicators.Policy.MULTIPROCESSORS, rendezvous);
+          new NcclCollectives(communicators, waits, Communicators.Policy.MULTIPROCESSORS, meeting);
       case NCCL_COPY_ENGINE ->
-          new NcclCollectives(communicators, waits, Communicators.Policy.COPY_ENGINES, rendezvous);
+          new NcclCollectives(communicators, waits, Communicators.Policy.COPY_ENGINES, meeting);
       case NVSHMEM -> {
-        var members = rendezvous.get();
+        var members = meeting.get();
         yield new NvshmemCollectives(memory.nvshmem(members), members.place(), members.ranks());
       }
     };
@@ -199,7 +199,8 @@ public final class CudaBackend implements Backend {
   public SymmetricMemory allocate(
       MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
     device.gpu().use();
-    return memory.allocate(resolve(kind), label, bytesPerRank, rendezvous);
+    return memory.allocate(
+        resolve(kind), label, bytesPerRank, communicators.closingUnused(rendezvous));
   }
 
   @Override

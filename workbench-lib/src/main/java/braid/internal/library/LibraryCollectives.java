@@ -1,7 +1,7 @@
 package braid.internal.library;
 
 /// A library's collectives for one group. All ranks make the same calls in the same order.
-public interface LibraryCollectives {
+public interface LibraryCollectives extends AutoCloseable {
   /// Condition that ranks must establish among themselves before a call.
   enum Precondition {
     /// None: the library waits for late ranks and can be aborted meanwhile.
@@ -25,4 +25,8 @@ public interface LibraryCollectives {
 
   /// Aborts calls in flight, because ranks may be at different calls. Not usable afterwards.
   void abort();
+
+  /// Ends this rank's use of the library, without waiting for other ranks. Not usable afterwards.
+  @Override
+  void close();
 }

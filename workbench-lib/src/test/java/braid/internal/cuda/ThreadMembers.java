@@ -1,4 +1,4 @@
-package braid.internal.cuda.memory;
+package braid.internal.cuda;
 
 import braid.internal.resource.Rendezvous;
 import braid.model.Place;
@@ -10,7 +10,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CyclicBarrier;
 
 /// Members of a group as threads, which exchange values.
-final class ThreadMembers {
+public final class ThreadMembers {
   private final List<Integer> ranks;
   private final String[] values;
   private final CyclicBarrier written;
@@ -25,13 +25,13 @@ final class ThreadMembers {
 
   /// Work of one member.
   @FunctionalInterface
-  interface Body<T> {
+  public interface Body<T> {
     T run(int rank, Rendezvous rendezvous);
   }
 
   /// Runs the body on every member, and returns the results in the members' order, or throws the
   /// first member's failure.
-  static <T> List<T> run(List<Integer> ranks, Body<T> body) {
+  public static <T> List<T> run(List<Integer> ranks, Body<T> body) {
     var members = new ThreadMembers(ranks);
     var running = new ArrayList<CompletableFuture<T>>();
     for (int i = 0; i < ranks.size(); i++) {

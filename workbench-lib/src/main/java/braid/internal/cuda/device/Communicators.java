@@ -8,14 +8,11 @@ import braid.natives.nccl.NcclCommunicator;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.HexFormat;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Optional;
 
 /// NCCL communicators of this rank, one for each set of ranks and policy. They are created at first
-/// use, kept as long as the rank, aborted if a rank is lost, and closed in the order of their
-/// creation, which is the same on all ranks.
+/// use, aborted if a rank is lost, and closed after their last user ([SharedCommunicators]), or
+/// with the rank in the order of their creation, which is the same on all ranks.
 ///
 /// An asynchronous error of one ends all waits of the rank.
 public final class Communicators implements AutoCloseable {
@@ -28,15 +25,10 @@ public final class Communicators implements AutoCloseable {
     COPY_ENGINES
   }
 
-  private record Key(List<Integer> ranks, Policy policy) {}
-
-  /// @param id unique id with which the ranks joined, to check that all have the same
-  private record Joined(NcclCommunicator communicator, String id) {}
-
   private final CudaDevice device;
   private final Waits waits;
   private final Duration timeout;
-  private final Map<Key, Joined> joined = new LinkedHashMap<>();
+  private final SharedCommunicators<NcclCommunicator> shared = new SharedCommunicators<>();
   private final Runnable check = this::check;
 
   public Communicators(CudaDevice device, Waits waits, Duration timeout) {
@@ -46,49 +38,63 @@ public final class Communicators implements AutoCloseable {
     waits.watch(check);
   }
 
-  /// Returns the communicator of the ranks. Collective: if one of them has lost it, all join a new
-  /// one.
-  public synchronized NcclCommunicator of(Rendezvous rendezvous, Policy policy) {
-    var key = new Key(List.copyOf(rendezvous.ranks()), policy);
-    var label = "NCCL communicator for " + policy;
-    var existing = Optional.ofNullable(joined.get(key));
-    var ids =
-        rendezvous.exchange(label, existing.map(Joined::id).orElse(NONE)).stream()
-            .distinct()
-            .toList();
-    if (existing.isPresent() && ids.size() == 1) {
-      return existing.get().communicator();
-    }
-    existing.map(Joined::communicator).ifPresent(this::abort);
-    var fresh = join(rendezvous, policy, label);
-    joined.put(key, fresh);
-    return fresh.communicator();
+  /// Returns a rendezvous whose first exchange also closes the communicators that none of their
+  /// ranks uses. Every set-up of memory and libraries meets by it.
+  public Rendezvous closingUnused(Rendezvous rendezvous) {
+    return shared.closingUnused(rendezvous);
   }
 
-  private Joined join(Rendezvous rendezvous, Policy policy, String label) {
+  /// Begins a use of the communicator of the ranks. Collective: if one of them has lost it, all
+  /// join a new one.
+  public synchronized SharedCommunicators.Lease<NcclCommunicator> lease(
+      Rendezvous rendezvous, Policy policy) {
+    var key = new SharedCommunicators.Key(List.copyOf(rendezvous.ranks()), policy);
+    var label = "NCCL communicator for " + policy;
+    var existing = shared.lease(key);
+    try {
+      var ids =
+          rendezvous.exchange(label, shared.id(key).orElse(NONE)).stream().distinct().toList();
+      if (existing.isPresent() && ids.size() == 1) {
+        return existing.get();
+      }
+    } catch (RuntimeException | Error e) {
+      existing.ifPresent(lease -> Closing.after(e, lease));
+      throw e;
+    }
+    existing.ifPresent(
+        lease -> {
+          lease.close();
+          abort(lease.communicator());
+        });
+    return join(rendezvous, key, label);
+  }
+
+  private SharedCommunicators.Lease<NcclCommunicator> join(
+      Rendezvous rendezvous, SharedCommunicators.Key key, String label) {
     int rank = rendezvous.place().rank();
     var id =
         rendezvous
             .exchange(label, rank == 0 ? HexFormat.of().formatHex(Nccl.uniqueId()) : NONE)
             .getFirst();
-    return new Joined(
+    return shared.add(
+        key,
+        id,
         NcclCommunicator.join(
             device.gpu(),
             HexFormat.of().parseHex(id),
             rank,
             rendezvous.place().size(),
-            new NcclCommunicator.Configuration(policy == Policy.COPY_ENGINES, 0, 0),
+            new NcclCommunicator.Configuration(key.policy() == Policy.COPY_ENGINES, 0, 0),
             () -> waits.check(() -> label),
-            timeout),
-        id);
+            timeout));
   }
 
   private synchronized void check() {
-    for (var each : List.copyOf(joined.values())) {
-      var failed = each.communicator().asynchronousError();
+    for (var each : shared.all()) {
+      var failed = each.asynchronousError();
       if (failed.isPresent()) {
         // Aborted, so that it does not end later waits too.
-        abort(each.communicator());
+        abort(each);
         throw failed.get();
       }
     }
@@ -97,23 +103,20 @@ public final class Communicators implements AutoCloseable {
   /// Aborts all communicators, because a rank is lost; new ones are created at the next use.
   public synchronized void abort() {
     var left = new ArrayDeque<AutoCloseable>();
-    joined.values().forEach(each -> left.add(each.communicator()::abort));
-    joined.clear();
+    shared.removeAll().forEach(each -> left.add(each::abort));
     Closing.all(left::poll);
   }
 
   /// Aborts a communicator and removes it.
   public synchronized void abort(NcclCommunicator communicator) {
-    joined.values().removeIf(each -> each.communicator().equals(communicator));
+    shared.remove(communicator);
     communicator.abort();
   }
 
   @Override
   public synchronized void close() {
     waits.unwatch(check);
-    var left = new ArrayDeque<AutoCloseable>();
-    joined.values().forEach(each -> left.add(each.communicator()));
-    joined.clear();
+    var left = new ArrayDeque<AutoCloseable>(shared.removeAll());
     Closing.all(left::poll);
   }
 }

@@ -2,6 +2,7 @@ package braid.internal.cuda.library;
 
 import braid.internal.cuda.device.Communicators;
 import braid.internal.cuda.device.Communicators.Policy;
+import braid.internal.cuda.device.SharedCommunicators;
 import braid.internal.cuda.memory.Window;
 import braid.internal.library.LibraryCall;
 import braid.internal.library.LibraryCollectives;
@@ -39,7 +40,7 @@ public final class NcclCollectives implements LibraryCollectives {
   private final Policy policy;
   private final Supplier<Rendezvous> rendezvous;
   private final Set<Shape> connected = new HashSet<>();
-  private NcclCommunicator communicator;
+  private SharedCommunicators.Lease<NcclCommunicator> lease;
   private int epoch;
 
   /// Collective: all ranks of the group call it together.
@@ -50,16 +51,19 @@ public final class NcclCollectives implements LibraryCollectives {
     this.policy = policy;
     this.rendezvous = rendezvous;
     this.epoch = waits.epoch();
-    this.communicator = communicators.of(rendezvous.get(), policy);
+    this.lease = communicators.lease(rendezvous.get(), policy);
   }
 
   @Override
   public Precondition precondition(LibraryRequest request) {
     if (epoch != waits.epoch()) {
-      communicator = communicators.of(rendezvous.get(), policy);
+      var ofEpoch = communicators.lease(rendezvous.get(), policy);
+      lease.close();
+      lease = ofEpoch;
       epoch = waits.epoch();
       connected.clear();
     }
+    var communicator = lease.communicator();
     if (communicator.isClosed()) {
       throw new BraidException(
           "NCCL's communicator was aborted after a failure; call Collectives.on(group) again on every rank");
@@ -84,8 +88,8 @@ public final class NcclCollectives implements LibraryCollectives {
   @Override
   public LibraryCall call(LibraryRequest request) {
     if (policy == Policy.COPY_ENGINES) {
-      window(request.x()).register(communicator);
-      window(request.y()).register(communicator);
+      window(request.x()).register(lease.communicator());
+      window(request.y()).register(lease.communicator());
     }
     connected.add(Shape.of(request));
     return on -> enqueue(request, on);
@@ -102,6 +106,7 @@ public final class NcclCollectives implements LibraryCollectives {
     var x = request.x();
     var y = request.y();
     var bytes = Nccl.Type.INT8;
+    var communicator = lease.communicator();
     switch (request.collective()) {
       case ALL_GATHER -> communicator.allGather(x.address(), y.address(), x.bytes(), bytes, on);
       case ALL_TO_ALL ->
@@ -131,6 +136,11 @@ public final class NcclCollectives implements LibraryCollectives {
   /// Ends calls that still run on this GPU, without a result.
   @Override
   public void abort() {
-    communicators.abort(communicator);
+    communicators.abort(lease.communicator());
+  }
+
+  @Override
+  public void close() {
+    lease.close();
   }
 }

@@ -73,4 +73,8 @@ public final class NvshmemCollectives implements LibraryCollectives {
   /// Does nothing: puts wait for no rank, so they always end.
   @Override
   public void abort() {}
+
+  /// Does nothing: the rank stays in NVSHMEM until it ends.
+  @Override
+  public void close() {}
 }

@@ -6,7 +6,9 @@ import braid.internal.rank.Once;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.natives.nccl.NcclWindow;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 
 /// NCCL windows: memory of the native kind, registered as symmetric with the group's communicator,
@@ -25,28 +27,32 @@ final class NcclKind implements CudaMemoryKind {
 
   @Override
   public SymmetricMemory allocate(String label, long bytesPerRank, Rendezvous rendezvous) {
-    var communicator = communicators.of(rendezvous, Communicators.Policy.COPY_ENGINES);
-    var parts = memory.allocate(label, bytesPerRank, rendezvous);
-    var windows = new ArrayList<NcclWindow>();
+    var lease = communicators.lease(rendezvous, Communicators.Policy.COPY_ENGINES);
+    var opened = new ArrayDeque<AutoCloseable>(List.of(lease));
     try {
+      var parts = memory.allocate(label, bytesPerRank, rendezvous);
+      opened.push(parts);
+      var windows = new ArrayList<NcclWindow>();
       Agreement.on(
           rendezvous,
           label,
           () -> {
             windows.add(
-                communicator.register(
-                    parts.on(rendezvous.place().rank()).address(), wholePages(bytesPerRank)));
+                lease
+                    .communicator()
+                    .register(
+                        parts.on(rendezvous.place().rank()).address(), wholePages(bytesPerRank)));
+            opened.push(windows.getFirst());
             return "";
           });
+      var window = new Window(windows.getFirst());
+      var free = new Once(() -> Closing.each(window::close, parts, lease));
+      return new SymmetricMemory(
+          parts.parts(), parts.whole(), parts.inPieces(), Optional.of(window), free, free);
     } catch (RuntimeException | Error e) {
-      windows.forEach(window -> Closing.after(e, window));
-      Closing.after(e, parts);
+      opened.forEach(each -> Closing.after(e, each));
       throw e;
     }
-    var window = new Window(windows.getFirst());
-    var free = new Once(() -> Closing.each(window::close, parts));
-    return new SymmetricMemory(
-        parts.parts(), parts.whole(), parts.inPieces(), Optional.of(window), free, free);
   }
 
   /// Rounds up to pages, which memory of the native kind always has.

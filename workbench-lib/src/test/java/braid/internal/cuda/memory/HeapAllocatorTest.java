@@ -3,6 +3,7 @@ package braid.internal.cuda.memory;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.internal.cuda.ThreadMembers;
 import braid.internal.cuda.memory.HeapAllocator.Gap;
 import braid.internal.resource.AllocationFailed;
 import java.util.ArrayList;
