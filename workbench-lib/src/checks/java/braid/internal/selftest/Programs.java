@@ -128,8 +128,7 @@ public record Programs(
           ? pipeline(members)
           : which < 12
               ? collective(members)
-              : new Program.Part(
-                  which < 14 ? views() : refused(members), members, any(kinds(members)));
+              : new Program.Part(which < 14 ? views() : refused(members), members, any(kinds()));
     }
 
     private List<Integer> members() {
@@ -138,21 +137,11 @@ public record Programs(
         return all;
       }
       var some = all.stream().filter(_ -> random.nextBoolean()).toList();
-      return some.isEmpty() || kinds(some).isEmpty() ? all : some;
+      return some.isEmpty() ? all : some;
     }
 
-    /// NVSHMEM and its memory belong to the first group that initialized it, which is the whole
-    /// one.
-    private boolean canHave(List<Integer> members, MemoryKind kind) {
-      return kind != MemoryKind.NVSHMEM || members.size() == ranks;
-    }
-
-    private List<MemoryKind> kinds(List<Integer> members) {
-      return pipelines.stream()
-          .map(Capabilities.Row::kind)
-          .distinct()
-          .filter(kind -> canHave(members, kind))
-          .toList();
+    private List<MemoryKind> kinds() {
+      return pipelines.stream().map(Capabilities.Row::kind).distinct().toList();
     }
 
     private ViewCase views() {
@@ -169,15 +158,12 @@ public record Programs(
     }
 
     private Program.Part collective(List<Integer> members) {
-      var kind = any(kinds(members));
+      var kind = any(kinds());
       var rows = collectives.stream().filter(row -> row.kind() == kind).toList();
       var one =
           any(
               CollectiveCase.supported(CollectiveCase.table(), rows).stream()
                   .filter(each -> dtypes.contains(each.dtype()))
-                  .filter(
-                      each ->
-                          each.route() != CollectiveCase.Route.NVSHMEM || members.size() == ranks)
                   .toList());
       return new Program.Part(
           new CollectiveCase(one.operation(), one.dtype(), one.route(), size(), size()),
@@ -187,9 +173,8 @@ public record Programs(
 
     /// Draws again until the pipeline is feasible; the first infeasible ones become refused builds.
     private Program.Part pipeline(List<Integer> members) {
-      var cells = pipelines.stream().filter(row -> canHave(members, row.kind())).toList();
       while (true) {
-        var row = any(cells);
+        var row = any(pipelines);
         var drawn = pipeline(row, members.size());
         if (PipelineCases.feasible(drawn, members.size())) {
           return new Program.Part(drawn, members, row.kind());
