@@ -161,7 +161,8 @@ class CapabilitiesPageTest {
                 rows("C", 6),
                 rows("D", 11),
                 rows("E", 4),
-                List.of("F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F11", "G7"))
+                List.of("F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F11"),
+                List.of("G6", "G7"))
             .flatMap(List::stream)
             .toList();
     assertThat(rows().stream().map(CapabilitiesPageTest::id)).containsExactlyElementsOf(expected);

@@ -121,6 +121,54 @@ class SeedsBTest {
         });
   }
 
+  /// Passes set up nothing. Attention that is built again takes its memory and signals from the
+  /// pool, without a meeting; only the backward pass makes its plan again, for the tensors of its
+  /// forward pass.
+  @Test
+  void b5AttentionIsSetUpOnceForAllPasses() {
+    LocalRanks.run(
+        4,
+        world -> {
+          var spec = AttentionSpec.of(24, 4, 8).causal();
+          for (var how :
+              List.of(
+                  ContextParallel.ring(),
+                  ContextParallel.allGatherKv(),
+                  ContextParallel.ulysses(),
+                  ContextParallel.twoLevel(2))) {
+            try (var attention = Attention.on(world).spec(spec).method(how).build();
+                var backward =
+                    Attention.on(world).method(how).backward().forward(attention).build()) {
+              forwardAndBackward(attention, backward);
+              assertThat(world.counters(() -> forwardAndBackward(attention, backward)))
+                  .as("%s, second pass", how)
+                  .isEmpty();
+            }
+            assertThat(
+                    world.counters(
+                        () -> {
+                          try (var attention = Attention.on(world).spec(spec).method(how).build();
+                              var backward =
+                                  Attention.on(world)
+                                      .method(how)
+                                      .backward()
+                                      .forward(attention)
+                                      .build()) {
+                            forwardAndBackward(attention, backward);
+                          }
+                        }))
+                .as("%s, built again", how)
+                .containsEntry("plans reused", 1L)
+                .doesNotContainKeys("meetings", "rendezvous", "buffers allocated");
+          }
+        });
+  }
+
+  private static void forwardAndBackward(Attention attention, AttentionGradient backward) {
+    attention.run();
+    backward.run();
+  }
+
   @Test
   void b6AFailedAllocationSaysHowMuchWasAskedForAndIsLeft() {
     LocalRanks.run(
