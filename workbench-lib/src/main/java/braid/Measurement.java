@@ -133,7 +133,8 @@ record Measurement(ProcessGroup group, Iteration iteration) {
             clock.errorNanos() + group.context().backend().clockErrorNanos(),
             counters,
             plainNanos,
-            starts);
+            starts,
+            group.context().backend().unowned());
     group.context().outbox().publish(profile.display());
     return profile;
   }

@@ -347,7 +347,8 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   }
 
   /// Returns the units that did each stage on each rank in a mean iteration, as far as the backend
-  /// reports them: on GPUs kernels by name, and copy engines. Work of a copy engine used no kernel.
+  /// reports them: on GPUs every kernel by name, every copy and every fill, also those that belong
+  /// to no step. A stage without a row of a kernel used no kernel.
   public Table engines() {
     return ProfileTables.engines(profiles);
   }
@@ -423,7 +424,10 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
 
   private boolean hasEngines() {
     return profiles.stream()
-        .anyMatch(p -> p.spans().stream().anyMatch(span -> !span.engine().isEmpty()));
+        .anyMatch(
+            p ->
+                !p.unowned().isEmpty()
+                    || p.spans().stream().anyMatch(span -> !span.activities().isEmpty()));
   }
 
   private boolean hasSpans() {

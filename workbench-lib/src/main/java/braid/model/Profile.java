@@ -16,6 +16,8 @@ import java.util.SequencedMap;
 /// @param plainNanos wall time of unprofiled iterations of the same run, half of them before and
 ///   half after the others; empty if none were run
 /// @param startNanos begin of every iteration on the group's clock; empty if unknown
+/// @param unowned activities of the GPU that belong to no step, such as kernels that a library
+///   launched by a thread of its own
 public record Profile(
     Place place,
     SequencedMap<String, String> configuration,
@@ -24,7 +26,8 @@ public record Profile(
     long clockErrorNanos,
     SequencedMap<String, Long> counters,
     List<Long> plainNanos,
-    List<Long> startNanos)
+    List<Long> startNanos,
+    List<Activity> unowned)
     implements Displayable {
   /// The MIME type of a profile's JSON.
   public static final String MIME = "application/vnd.braid.profile+json";
@@ -32,12 +35,16 @@ public record Profile(
   /// Name and version of the JSON's form, a field of the JSON itself.
   public static final String FORMAT = "braid.profile/1";
 
+  /// Stage of the activities that belong to no step, in tables and traces.
+  public static final String NO_STEP = "no step";
+
   public Profile {
     configuration = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(configuration));
     iterationNanos = List.copyOf(iterationNanos);
     spans = List.copyOf(spans);
     plainNanos = List.copyOf(plainNanos);
     startNanos = List.copyOf(startNanos);
+    unowned = List.copyOf(unowned);
     counters = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(counters));
     if (iterationNanos.isEmpty()) {
       throw new BraidException(
@@ -110,6 +117,28 @@ public record Profile(
         clockErrorNanos,
         counters,
         plainNanos,
+        List.of());
+  }
+
+  /// Creates a profile without activities that belong to no step.
+  public Profile(
+      Place place,
+      SequencedMap<String, String> configuration,
+      List<Long> iterationNanos,
+      List<Span> spans,
+      long clockErrorNanos,
+      SequencedMap<String, Long> counters,
+      List<Long> plainNanos,
+      List<Long> startNanos) {
+    this(
+        place,
+        configuration,
+        iterationNanos,
+        spans,
+        clockErrorNanos,
+        counters,
+        plainNanos,
+        startNanos,
         List.of());
   }
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.report.json.ProfileJson;
+import braid.model.Activity;
 import braid.model.BraidException;
 import braid.model.Place;
 import braid.model.Profile;
@@ -53,7 +54,7 @@ class ProfileTest {
         "\"rank\":1          | \"rank\":2           | rank must be 0..1 but was 2 of 2",
         "[0,0,0,0,           | [0,0,9,0,            | entry 9 of `stages`",
         "[0,0,0,0,           | [7,0,0,0,            | iteration must be 0..1 but was 7",
-        "[0,0,0,0,           | [0,0,0,              | must be rows of 10 whole numbers",
+        "[0,0,0,0,           | [0,0,0,              | must be rows of 9 whole numbers",
       })
   void damagedJsonIsAOneLineError(String original, String replacement, String message) {
     var json = PROFILE.toJson();
@@ -97,29 +98,92 @@ class ProfileTest {
   }
 
   @Test
-  void enginesComeBackAndMayBeMissing() {
-    var copied = new Span(0, 1, Stage.COPY, "comm", 1, 2, 3, 0, "copy engine");
-    var multiplied = new Span(0, 1, Stage.GEMM, "gemm-0", 2, 9, 0, 5, "a kernel's name");
-    var waited = new Span(0, 1, Stage.WAIT, "gemm-0", 1, 2, 0, 0);
-    var profile = profile(List.of(10L), List.of(copied, multiplied, waited));
+  void activitiesComeBackAndMayBeMissing() {
+    var profile = withActivities();
     assertThat(ProfileJson.read(profile.toJson())).isEqualTo(profile);
-    assertThat(ProfileSet.of(List.of(profile)).engines().stringColumn("engine").asList())
-        .containsExactly("copy engine", "a kernel's name");
 
     // Written by Braid's first version.
     var first =
         PROFILE
             .toJson()
-            .replaceFirst("\"engines\":\\[[^]]*],", "")
-            .replaceFirst("\"labels\":\\[[^]]*],", "")
-            .replaceAll("((?:-?\\d+,){7}-?\\d+),\\d+,\\d+]", "$1]");
-    assertThat(first).doesNotContain("engines");
+            .replaceFirst("\"labels\":\\[[^]]*],\"kinds\":\\[[^]]*],\"engines\":\\[[^]]*],", "")
+            .replaceFirst(",\"activities\":\\[]", "")
+            .replaceAll("((?:-?\\d+,){7}-?\\d+),\\d+]", "$1]");
+    assertThat(first).doesNotContain("engines", "labels", "activities");
     assertThat(ProfileJson.read(first)).isEqualTo(PROFILE);
+  }
+
+  private static Profile withActivities() {
+    var fill = new Activity(Activity.Kind.FILL, "fill: SMs", 1, 2, 4);
+    var copy = new Activity(Activity.Kind.COPY, "copy engine", 2, 6, 3);
+    var kernel = new Activity(Activity.Kind.KERNEL, "a kernel <<<24>>>", 7, 9, 0);
+    return new Profile(
+        new Place(0, 1),
+        new LinkedHashMap<>(),
+        List.of(10L),
+        List.of(
+            new Span(0, 1, Stage.COPY, "comm", 1, 6, 3, 0, List.of(fill, copy, copy), "fetch"),
+            new Span(0, 1, Stage.GEMM, "gemm", 7, 9, 0, 5, List.of(kernel), "gemm"),
+            new Span(0, 1, Stage.WAIT, "gemm", 1, 2, 0, 0)),
+        0,
+        new LinkedHashMap<>(),
+        List.of(),
+        List.of(),
+        List.of(kernel));
+  }
+
+  @Test
+  void c2EnginesAreThoseOfEveryActivity() {
+    var engines = ProfileSet.of(List.of(withActivities())).engines();
+    assertThat(engines.stringColumn("stage").asList())
+        .containsExactly("copy", "copy", "gemm", "no step");
+    assertThat(engines.stringColumn("engine").asList())
+        .containsExactly("fill: SMs", "copy engine", "a kernel <<<24>>>", "a kernel <<<24>>>");
+    assertThat(engines.doubleColumn("pieces").asList()).containsExactly(1.0, 2.0, 1.0, 1.0);
+    assertThat(engines.doubleColumn("ms").asList()).containsExactly(1e-6, 8e-6, 2e-6, 2e-6);
+    assertThat(engines.longColumn("bytes").asList()).containsExactly(4L, 6L, 0L, 0L);
+  }
+
+  /// Times, bytes and pieces of stages are those of spans, however many activities these have.
+  @Test
+  void activitiesAreNotCountedTwice() {
+    var set = ProfileSet.of(List.of(withActivities()));
+    assertThat(set.stages().doubleColumn("copy ms").asList()).containsExactly(5e-6);
+    assertThat(set.table().longColumn("bytes").asList()).containsExactly(3L, 0L, 0L);
+    assertThat(set.table().stringColumn("engine").asList())
+        .containsExactly("fill: SMs, copy engine", "a kernel <<<24>>>", "");
+  }
+
+  @Test
+  void oneEnginePerSpanOfEarlierProfilesIsItsOnlyActivity() {
+    var json =
+        """
+        {"format":"braid.profile/1","rank":0,"size":1,"configuration":{},"clockErrorNanos":0,
+        "iterationNanos":[10],"stages":["COPY","GEMM","LOCAL","WAIT"],"streams":["s"],
+        "engines":["copy engine (channel 9)","multiply <<<8>>>","fill: SMs (channel 2)",""],
+        "labels":["fetch"],
+        "spans":[[0,0,0,0,1,2,3,0,0,0],[0,0,1,0,2,4,0,5,1,0],[0,0,2,0,4,5,7,0,2,0],[0,0,3,0,5,6,0,0,3,0]]}
+        """;
+    assertThat(ProfileJson.read(json).spans())
+        .extracting(Span::activities)
+        .containsExactly(
+            List.of(new Activity(Activity.Kind.COPY, "copy engine (channel 9)", 1, 2, 3)),
+            List.of(new Activity(Activity.Kind.KERNEL, "multiply <<<8>>>", 2, 4, 0)),
+            List.of(new Activity(Activity.Kind.FILL, "fill: SMs (channel 2)", 4, 5, 7)),
+            List.of());
+  }
+
+  @Test
+  void anActivityOfAMissingSpanIsAOneLineError() {
+    var json = withActivities().toJson();
+    assertThat(json).contains("[1,2,2,7,9,0]");
+    assertThatThrownBy(() -> ProfileJson.read(json.replace("[1,2,2,7,9,0]", "[3,2,2,7,9,0]")))
+        .hasMessage("profile: an activity belongs to span 3, but there are 3");
   }
 
   @Test
   void beginsAndLabelsComeBackAndMayBeMissing() {
-    var fetched = new Span(0, 1, Stage.COPY, "comm", 5, 8, 3, 0, "copy engine", "fetch 1 @2");
+    var fetched = new Span(0, 1, Stage.COPY, "comm", 5, 8, 3, 0).labelled("fetch 1 @2");
     var profile =
         new Profile(
             new Place(0, 1),
@@ -138,7 +202,7 @@ class ProfileTest {
             .toJson()
             .replaceFirst("\"startNanos\":\\[[^]]*],", "")
             .replaceFirst("\"labels\":\\[[^]]*],", "")
-            .replaceAll("((?:-?\\d+,){8}-?\\d+),\\d+]", "$1]");
+            .replaceAll("((?:-?\\d+,){7}-?\\d+),\\d+]", "$1]");
     assertThat(before).doesNotContain("labels", "startNanos");
     var read = ProfileJson.read(before);
     assertThat(read.startNanos()).isEmpty();

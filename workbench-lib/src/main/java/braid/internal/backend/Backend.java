@@ -8,6 +8,7 @@ import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
+import braid.model.Activity;
 import braid.model.BackendKind;
 import braid.model.DType;
 import braid.model.Library;
@@ -103,6 +104,9 @@ public interface Backend extends SymmetricMemory.Allocator {
 
   /// Returns the largest error of the last recorded times, relative to the process's clock.
   long clockErrorNanos();
+
+  /// Returns the activities of the last profile that belong to no step of any stream.
+  List<Activity> unowned();
 
   /// Returns true if no stream has work. May be called from any thread.
   boolean isIdle();

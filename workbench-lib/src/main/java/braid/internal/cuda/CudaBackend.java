@@ -24,6 +24,7 @@ import braid.internal.shared.SharedFile;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
+import braid.model.Activity;
 import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
@@ -328,6 +329,15 @@ public final class CudaBackend implements Backend {
   @Override
   public long clockErrorNanos() {
     return recorder.clockErrorNanos();
+  }
+
+  @Override
+  public List<Activity> unowned() {
+    return recorder.unowned();
+  }
+
+  Recorder recorder() {
+    return recorder;
   }
 
   public Gpu gpu() {

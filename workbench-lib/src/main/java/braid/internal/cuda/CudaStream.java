@@ -48,6 +48,7 @@ final class CudaStream implements Stream {
   private final Scratch scratch;
   private final WorkerCopies workerCopies;
   private final Recorder recorder;
+  private final Attribution.Track track;
   private final Consumer<CudaStream> onClose;
   private final AwaitedWords awaited;
   private final List<GpuEvent> events = new ArrayList<>();
@@ -83,6 +84,7 @@ final class CudaStream implements Stream {
     this.waits = waits;
     this.workerCopies = workerCopies;
     this.recorder = recorder;
+    this.track = new Attribution.Track(lane.name());
     this.onClose = onClose;
     this.scratch = new Scratch(device.gpu());
     this.awaited = new AwaitedWords(device.gpu());
@@ -276,7 +278,7 @@ final class CudaStream implements Stream {
         () -> {
           long value = value();
           awaited.add(word, value, work, raiser);
-          recorder.enqueueWait(name(), work);
+          recorder.enqueueWait(track, work);
           return new MemoryOperation(
               recording ? MemoryOperation.Action.EQUAL : MemoryOperation.Action.AT_LEAST,
               word,
@@ -320,7 +322,7 @@ final class CudaStream implements Stream {
     var point = (CudaEvent) event;
     submit(
         () -> {
-          recorder.enqueueWait(name(), work);
+          recorder.enqueueWait(track, work);
           gpu.await(point.event());
         });
   }
@@ -411,12 +413,12 @@ final class CudaStream implements Stream {
 
   @Override
   public void record(long originNanos) {
-    recorder.begin(name(), originNanos);
+    recorder.begin(originNanos);
   }
 
   @Override
   public List<Span> recorded() {
-    return recorder.end(name());
+    return recorder.end(track);
   }
 
   private void enqueue(Work work, Stage stage, long bytes, long flops, Launch launch) {
@@ -424,7 +426,7 @@ final class CudaStream implements Stream {
   }
 
   private void launch(Work work, Stage stage, long bytes, long flops, Launch launch) {
-    recorder.launch(name(), work, stage, bytes, flops, recording, launch, gpu);
+    recorder.launch(track, work, stage, bytes, flops, recording, launch, gpu);
   }
 
   private void submit(Runnable call) {

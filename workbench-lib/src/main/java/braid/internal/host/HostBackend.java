@@ -17,6 +17,7 @@ import braid.internal.shared.SharedFile;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
+import braid.model.Activity;
 import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
@@ -218,6 +219,11 @@ public final class HostBackend implements Backend {
   @Override
   public long clockErrorNanos() {
     return 0;
+  }
+
+  @Override
+  public List<Activity> unowned() {
+    return List.of();
   }
 
   private void checkDeparted() {

@@ -2,8 +2,8 @@ package braid.internal.report;
 
 import braid.internal.report.statistics.RankTimes;
 import braid.internal.report.value.Caveats;
+import braid.model.Activity;
 import braid.model.Profile;
-import braid.model.Span;
 import braid.model.Stage;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -12,8 +12,8 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.SequencedMap;
-import java.util.stream.Collectors;
 import tech.tablesaw.api.DoubleColumn;
 import tech.tablesaw.api.IntColumn;
 import tech.tablesaw.api.LongColumn;
@@ -68,8 +68,12 @@ public final class ProfileTables {
     return table.addColumns(ConfigurationColumns.of(rows).toArray(Column<?>[]::new));
   }
 
+  /// Stage and engine of activities of one rank.
+  private record Unit(String stage, String engine) {}
+
   /// Returns the units that did each stage on each rank in a mean iteration: kernels by name, and
-  /// copy engines. Has no rows if the backend does not report them.
+  /// copy engines. Work that belongs to no step has the stage [Profile#NO_STEP]. Has no rows if the
+  /// backend does not report them.
   public static Table engines(List<Profile> ofRanks) {
     var rank = IntColumn.create("rank");
     var stage = StringColumn.create("stage");
@@ -78,28 +82,31 @@ public final class ProfileTables {
     var took = DoubleColumn.create("ms");
     var bytes = LongColumn.create("bytes");
     for (var profile : ofRanks) {
-      var groups =
-          profile.spans().stream()
-              .filter(span -> !span.engine().isEmpty())
-              .collect(
-                  Collectors.groupingBy(
-                      span -> List.of(name(span.stage()), span.engine()),
-                      LinkedHashMap::new,
-                      Collectors.toList()));
-      groups.forEach(
-          (key, spans) -> {
+      var units = new LinkedHashMap<Unit, List<Activity>>();
+      profile.spans().forEach(span -> addTo(units, name(span.stage()), span.activities()));
+      addTo(units, Profile.NO_STEP, profile.unowned());
+      units.forEach(
+          (unit, activities) -> {
             rank.append(profile.place().rank());
-            stage.append(key.getFirst());
-            engine.append(key.getLast());
-            pieces.append((double) spans.size() / profile.iterations());
+            stage.append(unit.stage);
+            engine.append(unit.engine);
+            pieces.append((double) activities.size() / profile.iterations());
             took.append(
-                spans.stream().mapToLong(Span::nanos).sum()
+                activities.stream().mapToLong(Activity::nanos).sum()
                     / NANOS_PER_MILLI
                     / profile.iterations());
-            bytes.append(spans.stream().mapToLong(Span::bytes).sum() / profile.iterations());
+            bytes.append(
+                activities.stream().mapToLong(Activity::bytes).sum() / profile.iterations());
           });
     }
     return Table.create(name("engines", ofRanks), rank, stage, engine, pieces, took, bytes);
+  }
+
+  private static void addTo(
+      Map<Unit, List<Activity>> units, String stage, List<Activity> activities) {
+    for (var each : activities) {
+      units.computeIfAbsent(new Unit(stage, each.engine()), _ -> new ArrayList<>()).add(each);
+    }
   }
 
   /// Returns times of a mean iteration; percentages are of its wall time. A stage that took no time

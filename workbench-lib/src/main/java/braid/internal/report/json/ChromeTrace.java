@@ -1,6 +1,7 @@
 package braid.internal.report.json;
 
 import braid.internal.report.value.Caveats;
+import braid.model.Activity;
 import braid.model.Profile;
 import braid.model.Span;
 import com.google.gson.Strictness;
@@ -15,10 +16,12 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 
 /// Profiles of all ranks in the JSON form of the trace event format, which Perfetto and
 /// chrome://tracing open: one process per rank, one thread per stream, one complete event (`X`) per
-/// span. The first thread of a rank has its iterations.
+/// span. The first thread of a rank has its iterations, and the last one the activities that belong
+/// to no step, if there are any.
 ///
 /// Times are microseconds on the ranks' common clock, written as decimals so that no nanosecond is
 /// lost. Viewers drop spans before 0. If a span starts earlier, by the clocks' error, all are
@@ -41,7 +44,10 @@ public final class ChromeTrace {
                 profile ->
                     LongStream.concat(
                         profile.startNanos().stream().mapToLong(Long::longValue),
-                        profile.spans().stream().mapToLong(Span::startNanos)))
+                        Stream.concat(
+                                profile.spans().stream().map(Span::startNanos),
+                                profile.unowned().stream().map(Activity::startNanos))
+                            .mapToLong(Long::longValue)))
             .min()
             .orElse(0);
     long movedNanos = Math.max(0, -earliest);
@@ -55,6 +61,9 @@ public final class ChromeTrace {
       for (var profile : ofRanks) {
         var own = new ArrayList<>(streams);
         own.retainAll(profile.spans().stream().map(Span::stream).distinct().toList());
+        if (!profile.unowned().isEmpty()) {
+          own.add(Profile.NO_STEP);
+        }
         names(json, profile, own);
         iterations(json, profile, movedNanos);
         // Viewers nest events that overlap. Of two with one start the shorter comes first.
@@ -70,6 +79,16 @@ public final class ChromeTrace {
               FIRST_STREAM_THREAD + own.indexOf(span.stream()),
               span,
               movedNanos);
+        }
+        for (var activity : profile.unowned()) {
+          complete(
+              json,
+              activity.engine(),
+              Profile.NO_STEP,
+              profile.place().rank(),
+              FIRST_STREAM_THREAD + own.size() - 1);
+          times(json, activity.startNanos(), activity.endNanos(), movedNanos);
+          json.endObject();
         }
       }
       json.endArray();

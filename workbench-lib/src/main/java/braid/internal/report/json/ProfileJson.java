@@ -1,5 +1,6 @@
 package braid.internal.report.json;
 
+import braid.model.Activity;
 import braid.model.BraidException;
 import braid.model.Place;
 import braid.model.Profile;
@@ -10,6 +11,7 @@ import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 
@@ -18,7 +20,13 @@ public final class ProfileJson {
   static final String SET_FORMAT = "braid.profiles/1";
 
   /// Numbers per span.
-  private static final int SPAN_WIDTH = 10;
+  private static final int SPAN_WIDTH = 9;
+
+  /// Numbers per activity.
+  private static final int ACTIVITY_WIDTH = 6;
+
+  /// Index of the span of an activity that belongs to none.
+  private static final long UNOWNED = -1;
 
   private static final String WHAT = "profile";
 
@@ -61,9 +69,11 @@ public final class ProfileJson {
         "startNanos",
         "stages",
         "streams",
-        "engines",
         "labels",
-        "spans");
+        "kinds",
+        "engines",
+        "spans",
+        "activities");
     if (!fields.text("format").equals(Profile.FORMAT)) {
       throw new BraidException(
           WHAT
@@ -75,12 +85,39 @@ public final class ProfileJson {
     var stages = fields.listOf("stages", Stage.values());
     var streams = fields.textList("streams");
     var spans = new ArrayList<Span>();
-    // Earlier profiles have no labels, and those of Braid's first version no engines.
+    var unowned = new ArrayList<Activity>();
+    // Earlier profiles have one engine per span, or none, and may have no labels.
+    boolean complete = fields.has("activities");
     boolean labelled = fields.has("labels");
-    boolean tells = fields.has("engines");
+    boolean oneEngine = !complete && fields.has("engines");
     var labels = labelled ? fields.textList("labels") : List.of("");
-    var engines = tells ? fields.textList("engines") : List.of("");
-    for (var row : fields.rows("spans", SPAN_WIDTH - (labelled ? 0 : 1) - (tells ? 0 : 1))) {
+    var engines = complete || oneEngine ? fields.textList("engines") : List.<String>of();
+    var rows = fields.rows("spans", SPAN_WIDTH - (labelled ? 0 : 1) + (oneEngine ? 1 : 0));
+    var activities = new HashMap<Long, List<Activity>>();
+    if (complete) {
+      var kinds = fields.listOf("kinds", Activity.Kind.values());
+      for (var row : fields.rows("activities", ACTIVITY_WIDTH)) {
+        if (row[0] < UNOWNED || row[0] >= rows.size()) {
+          throw new BraidException(
+              "%s: an activity belongs to span %d, but there are %d"
+                  .formatted(WHAT, row[0], rows.size()));
+        }
+        var activity =
+            new Activity(
+                named(kinds, row[1], "kinds"),
+                named(engines, row[2], "engines"),
+                row[3],
+                row[4],
+                row[5]);
+        (row[0] == UNOWNED ? unowned : activities.computeIfAbsent(row[0], _ -> new ArrayList<>()))
+            .add(activity);
+      }
+    }
+    for (var row : rows) {
+      var ran =
+          oneEngine
+              ? whole(row, named(engines, row[SPAN_WIDTH - 1], "engines"))
+              : activities.getOrDefault((long) spans.size(), List.of());
       spans.add(
           new Span(
               number(row[0], "iteration"),
@@ -91,8 +128,8 @@ public final class ProfileJson {
               row[5],
               row[6],
               row[7],
-              tells ? named(engines, row[8], "engines") : "",
-              labelled ? named(labels, row[9], "labels") : ""));
+              ran,
+              labelled ? named(labels, row[row.length - 1], "labels") : ""));
     }
     return new Profile(
         new Place(fields.whole("rank"), fields.whole("size")),
@@ -104,7 +141,21 @@ public final class ProfileJson {
         fields.has("counters") ? fields.counts("counters") : new LinkedHashMap<>(),
         // They have no times without profiling either.
         fields.has("plainNanos") ? fields.wholes("plainNanos") : List.of(),
-        fields.has("startNanos") ? fields.wholes("startNanos") : List.of());
+        fields.has("startNanos") ? fields.wholes("startNanos") : List.of(),
+        unowned);
+  }
+
+  /// Returns the only activity that an earlier profile has of a span: the longest one, of which it
+  /// kept the engine.
+  private static List<Activity> whole(long[] row, String engine) {
+    if (engine.isEmpty()) {
+      return List.of();
+    }
+    var kind =
+        engine.startsWith("fill: ")
+            ? Activity.Kind.FILL
+            : engine.contains("(channel ") ? Activity.Kind.COPY : Activity.Kind.KERNEL;
+    return List.of(new Activity(kind, engine, row[4], row[5], row[6]));
   }
 
   private static int number(long value, String name) {

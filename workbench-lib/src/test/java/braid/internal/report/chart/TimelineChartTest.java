@@ -46,7 +46,7 @@ class TimelineChartTest {
 
   private static Span span(
       int iteration, Stage stage, String lane, long from, long to, String label) {
-    return new Span(iteration, 1, stage, lane, from * MICRO, to * MICRO, 1, 1, "", label);
+    return new Span(iteration, 1, stage, lane, from * MICRO, to * MICRO, 1, 1, List.of(), label);
   }
 
   private static Profile profile(int rank, List<Long> starts, List<Long> nanos, List<Span> spans) {

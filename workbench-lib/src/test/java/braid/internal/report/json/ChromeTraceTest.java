@@ -7,6 +7,7 @@ import braid.LocalRanks;
 import braid.Pipeline;
 import braid.evidence.ProfileSet;
 import braid.evidence.SyntheticReduction;
+import braid.model.Activity;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
 import braid.model.Place;
@@ -252,5 +253,32 @@ class ChromeTraceTest {
     assertThat(events.get(3).getAsJsonObject("args").keySet())
         .as("no rate of what took no time")
         .containsExactly("iteration", "stage", "chunk", "bytes");
+  }
+
+  @Test
+  void activitiesOfNoStepHaveAThreadOfTheirOwn() throws IOException {
+    var kernel = new Activity(Activity.Kind.KERNEL, "a kernel <<<24>>>", -500, 1_500, 0);
+    var profile =
+        new Profile(
+            new Place(0, 1),
+            new LinkedHashMap<>(),
+            List.of(9L),
+            List.of(new Span(0, 0, Stage.COPY, "comm", 0, 500, 1, 0)),
+            0,
+            new LinkedHashMap<>(),
+            List.of(),
+            List.of(),
+            List.of(kernel));
+    var trace = strictly(ProfileSet.of(List.of(profile)).chromeTrace());
+    var event = events(trace, "X").getLast();
+    assertThat(event.get("name").getAsString()).isEqualTo("a kernel <<<24>>>");
+    assertThat(event.get("cat").getAsString()).isEqualTo("no step");
+    assertThat(nanos(event, "ts")).as("all are shifted").isZero();
+    assertThat(nanos(event, "dur")).isEqualTo(2_000);
+    assertThat(events(trace, "M"))
+        .filteredOn(each -> each.get("tid").equals(event.get("tid")))
+        .filteredOn(each -> each.get("name").getAsString().equals("thread_name"))
+        .extracting(each -> each.getAsJsonObject("args").get("name").getAsString())
+        .containsExactly("no step");
   }
 }
