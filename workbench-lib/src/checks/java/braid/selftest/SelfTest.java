@@ -202,7 +202,7 @@ public final class SelfTest {
   ///
   /// @param cases number of cases that were run
   /// @param said reason why it is not available, or the first fault; of a success, how to run the
-  ///   same again if a seed determined it
+  ///   same again if a seed determined it, or the units that communicated
   public record Row(Configuration configuration, Outcome outcome, int cases, String said) {
     /// Returns the text in the table.
     public String result() {

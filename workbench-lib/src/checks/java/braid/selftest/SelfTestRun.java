@@ -8,6 +8,7 @@ import braid.internal.report.progress.Progress;
 import braid.internal.selftest.Case;
 import braid.internal.selftest.CaseContext;
 import braid.internal.selftest.CaseFailed;
+import braid.internal.selftest.CommunicationCase;
 import braid.internal.selftest.Program;
 import braid.internal.selftest.Programs;
 import braid.model.BackendKind;
@@ -23,7 +24,9 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /// A self-test in progress.
 final class SelfTestRun {
@@ -131,6 +134,42 @@ final class SelfTestRun {
         progress.done(before);
       }
     }
+    runCommunication(kind, overlaps, collectives, agreement);
+  }
+
+  /// Records which units of the GPUs communicate.
+  private void runCommunication(
+      MemoryKind kind,
+      List<Capabilities.Row> overlaps,
+      List<Capabilities.CollectiveRow> collectives,
+      SelfTestAgreement agreement) {
+    var why =
+        stopped.isEmpty()
+            ? firstOf(group.gather(CommunicationCase.missing(backend, group.size()).orElse("")))
+            : Optional.<String>empty();
+    if (why.isPresent()) {
+      var way =
+          new Configuration(
+              CommunicationCase.WHAT,
+              Configuration.ANY,
+              Configuration.ANY,
+              kind.toString(),
+              Configuration.ANY);
+      found(new Row(way, Outcome.NOT_AVAILABLE, 0, why.get()));
+      return;
+    }
+    for (var each : CommunicationCase.of(overlaps, collectives, group.size())) {
+      var way =
+          new Configuration(
+              each.what(),
+              Configuration.ANY,
+              each.way().toString(),
+              kind.toString(),
+              CommunicationCase.DTYPE.toString());
+      var units = new AtomicReference<>("");
+      var step = new Step(on -> units.set(each.check(new CaseContext(on, kind, alteration))), "");
+      add(way, List.of(step), agreement, units::get);
+    }
   }
 
   /// Runs all programs, also after a wrong one.
@@ -224,8 +263,15 @@ final class SelfTestRun {
         on -> of.check(new CaseContext(on, kind, alteration)), " (case %s)".formatted(of.text()));
   }
 
-  /// Runs the cases of a configuration up to the first wrong one.
   private void add(Configuration way, List<Step> cases, SelfTestAgreement agreement) {
+    add(way, cases, agreement, () -> "");
+  }
+
+  /// Runs the cases of a configuration up to the first wrong one.
+  ///
+  /// @param said text of a success
+  private void add(
+      Configuration way, List<Step> cases, SelfTestAgreement agreement, Supplier<String> said) {
     int run = 0;
     for (var each : cases) {
       if (!stopped.isEmpty()) {
@@ -250,6 +296,6 @@ final class SelfTestRun {
         return;
       }
     }
-    found(new Row(way, Outcome.OK, run, ""));
+    found(new Row(way, Outcome.OK, run, said.get()));
   }
 }

@@ -84,6 +84,21 @@ class SelfTestTest {
   }
 
   @Test
+  void c2TheHostSaysWhyItRecordsNoUnitsOfCommunication() {
+    var report = report(2, test -> test.quick().dtypes(DType.FP32).kinds(MemoryKind.NATIVE));
+    assertThat(report.rows())
+        .filteredOn(row -> row.configuration().what().startsWith("units of communication"))
+        .singleElement()
+        .satisfies(
+            row -> {
+              assertThat(row.configuration().memory()).isEqualTo("native");
+              assertThat(row.result())
+                  .startsWith(
+                      "not available: only a GPU records which kernels and copy engines ran");
+            });
+  }
+
+  @Test
   void eachWayIsToldAsSoonAsItIsKnown() {
     var heard = Collections.synchronizedList(new ArrayList<SelfTest.Row>());
     var report = report(1, test -> test.quick().dtypes(DType.FP32).each(heard::add));

@@ -9,7 +9,7 @@ import java.util.Optional;
 ///
 /// @param parts its parts, by the names in [#PARTS]
 /// @param said why it is unavailable, or its first error; for correct random programs, their seed
-///   and composition
+///   and composition; for communication, the units that did it
 public record TestedConfiguration(List<String> parts, Outcome outcome, int cases, String said) {
   public static final List<String> PARTS =
       List.of("what", "method", "transport", "memory", "dtype");
