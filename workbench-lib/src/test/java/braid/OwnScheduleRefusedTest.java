@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import braid.OwnSchedule.Pair.At;
 import braid.OwnSchedule.Pair.Instead;
 import braid.internal.memory.Counter;
+import braid.internal.selftest.WrittenSchedules;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -91,7 +92,7 @@ class OwnScheduleRefusedTest {
                 + " input@0[0..0] x weight@1[0..7] instead of input@0[12..12] x weight@1[0..7]"),
         refusal(
             "missing rank in a sum",
-            OwnSchedule.reduceScatter(SUMS, 2, rank -> rank != 1),
+            WrittenSchedules.reduceScatter(SUMS, 2, rank -> rank != 1),
             "output@0[0..4], written by sum to output@0[0..4] on lane math of rank 0, lacks"
                 + " input@1[0..4] x weight@1[0..3]"),
         refusal(
@@ -149,12 +150,12 @@ class OwnScheduleRefusedTest {
 
   @Test
   void whatIsNoScheduleOfTheProblemForTheGroupIsRefused() {
-    var right = OwnSchedule.reversed(SPEC, 2, 2);
+    var right = WrittenSchedules.reversed(SPEC, 2, 2);
     LocalRanks.run(
         2,
         world -> {
           assertThatThrownBy(
-                  () -> OwnSchedule.build(world, OwnSchedule.reversed(SPEC, 3, 2), false))
+                  () -> OwnSchedule.build(world, WrittenSchedules.reversed(SPEC, 3, 2), false))
               .hasMessage(
                   "the schedule is of 3 ranks but group `world` has 2; make it for world.size()");
           assertThatThrownBy(

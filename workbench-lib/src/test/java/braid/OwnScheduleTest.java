@@ -3,6 +3,7 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.OwnSchedule.Pair.At;
+import braid.internal.selftest.WrittenSchedules;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
@@ -39,9 +40,9 @@ class OwnScheduleTest {
 
     Schedule of(GemmSpec spec, int ranks) {
       return switch (this) {
-        case TWO_LEVELS -> OwnSchedule.twoLevel(spec, ranks, ranks % 2 == 0 ? 2 : 1);
-        case ONE_NODE -> OwnSchedule.twoLevel(spec, ranks, ranks);
-        case REVERSED -> OwnSchedule.reversed(spec, ranks, 3);
+        case TWO_LEVELS -> WrittenSchedules.twoLevel(spec, ranks, ranks % 2 == 0 ? 2 : 1);
+        case ONE_NODE -> WrittenSchedules.twoLevel(spec, ranks, ranks);
+        case REVERSED -> WrittenSchedules.reversed(spec, ranks, 3);
       };
     }
   }
@@ -108,7 +109,7 @@ class OwnScheduleTest {
   @ParameterizedTest
   @CsvSource({"1", "2", "3", "4"})
   void anOwnSumRuns(int ranks) {
-    var schedule = OwnSchedule.reduceScatter(SUMS, ranks, _ -> true);
+    var schedule = WrittenSchedules.reduceScatter(SUMS, ranks, _ -> true);
     LocalRanks.run(
         ranks,
         world -> {
@@ -123,7 +124,7 @@ class OwnScheduleTest {
 
   @Test
   void aProfileHasTheLanesOfTheSchedule() {
-    var schedule = OwnSchedule.twoLevel(SPEC, 4, 2);
+    var schedule = WrittenSchedules.twoLevel(SPEC, 4, 2);
     LocalRanks.run(
         4,
         world -> {
@@ -202,12 +203,12 @@ class OwnScheduleTest {
     LocalRanks.run(
         2,
         world -> {
-          OwnSchedule.build(world, OwnSchedule.reversed(SPEC, 2, 3), false).close();
+          OwnSchedule.build(world, WrittenSchedules.reversed(SPEC, 2, 3), false).close();
           assertThat(OwnSchedule.plans(world)).containsExactly(1L, 0L);
-          OwnSchedule.build(world, OwnSchedule.reversed(SPEC, 2, 3), false).close();
+          OwnSchedule.build(world, WrittenSchedules.reversed(SPEC, 2, 3), false).close();
           assertThat(OwnSchedule.plans(world)).containsExactly(1L, 1L);
-          OwnSchedule.build(world, OwnSchedule.reversed(SPEC, 2, 2), false).close();
-          OwnSchedule.build(world, OwnSchedule.reversed(SPEC, 2, 3), true).close();
+          OwnSchedule.build(world, WrittenSchedules.reversed(SPEC, 2, 2), false).close();
+          OwnSchedule.build(world, WrittenSchedules.reversed(SPEC, 2, 3), true).close();
           Pipeline.on(world).gemm(SPEC).overlap(Overlap.pipelined(3)).build().close();
           assertThat(OwnSchedule.plans(world)).containsExactly(4L, 1L);
         });
@@ -215,8 +216,8 @@ class OwnScheduleTest {
 
   @Test
   void anotherScheduleOnOneRankIsRefusedOnAll() {
-    var one = OwnSchedule.reversed(SPEC, 3, 3);
-    var other = OwnSchedule.reversed(SPEC, 3, 2);
+    var one = WrittenSchedules.reversed(SPEC, 3, 3);
+    var other = WrittenSchedules.reversed(SPEC, 3, 2);
     var messages = new ConcurrentHashMap<Integer, String>();
     LocalRanks.run(
         3,

@@ -2,10 +2,14 @@ package braid.selftest;
 
 import braid.Capabilities;
 import braid.internal.selftest.AttentionCase;
+import braid.internal.selftest.BoundTensorsCase;
+import braid.internal.selftest.ChainCase;
 import braid.internal.selftest.CollectiveCase;
 import braid.internal.selftest.MemoryCase;
+import braid.internal.selftest.OwnScheduleCase;
 import braid.internal.selftest.PipelineCases;
 import braid.internal.selftest.TabledCase;
+import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.Library;
 import braid.model.MemoryKind;
@@ -82,6 +86,21 @@ record SelfTestPlan(
         "%s does not add %s; call over(COPY_ENGINE)".formatted(library, dtype));
   }
 
+  /// Returns rows for the cases of a memory kind that need more ranks.
+  List<SelfTest.Row> needMoreRanks(MemoryKind kind, int ranks) {
+    return AttentionCase.missing(ranks).stream()
+        .map(
+            what ->
+                unsupportedRow(
+                    what,
+                    ContextParallel.Method.TWO_LEVEL.toString(),
+                    SelfTest.Configuration.ANY,
+                    kind,
+                    "needs several groups of several ranks but there are %d; run on 4 ranks"
+                        .formatted(ranks)))
+        .toList();
+  }
+
   private static SelfTest.Row unsupportedRow(
       String what, String method, String over, MemoryKind kind, String why) {
     return new SelfTest.Row(
@@ -103,6 +122,9 @@ record SelfTestPlan(
       all.addAll(AttentionCase.quick(ranks, random.seed()));
       all.addAll(CollectiveCase.supported(CollectiveCase.quick(), collectives));
       all.addAll(MemoryCase.quick());
+      all.addAll(BoundTensorsCase.quick(rows, ranks));
+      all.addAll(OwnScheduleCase.quick());
+      all.addAll(ChainCase.quick());
     } else {
       all.addAll(PipelineCases.table(rows, ranks));
       all.addAll(PipelineCases.featuresAndOptions(rows, ranks));
@@ -110,6 +132,9 @@ record SelfTestPlan(
       all.addAll(CollectiveCase.supported(CollectiveCase.table(), collectives));
       all.addAll(CollectiveCase.supported(CollectiveCase.large(), collectives));
       all.addAll(MemoryCase.table());
+      all.addAll(BoundTensorsCase.table(rows, ranks));
+      all.addAll(OwnScheduleCase.table());
+      all.addAll(ChainCase.table());
     }
     var byConfiguration = new LinkedHashMap<SelfTest.Configuration, List<TabledCase>>();
     for (var each : all) {

@@ -119,6 +119,7 @@ final class SelfTestRun {
     pipelines.addAll(overlaps);
     this.collectives.addAll(collectives);
     plan.unsupported(overlaps, collectives).forEach(this::found);
+    plan.needMoreRanks(kind, group.size()).forEach(this::found);
     var all = plan.cases(kind, overlaps, collectives, group.size());
     int count = all.values().stream().mapToInt(List::size).sum();
     var task = new Progress.Task("testing " + kind, "tested " + kind + ":", "cases");

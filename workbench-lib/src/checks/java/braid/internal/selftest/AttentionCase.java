@@ -8,6 +8,8 @@ import braid.Tensor;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.DType;
+import braid.model.Packing;
+import braid.model.Place;
 import braid.model.Timing;
 import braid.model.TokenLayout;
 import braid.model.Transport;
@@ -17,28 +19,44 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Attention over a divided sequence, and in some cases its backward pass, compared with plain
 /// loops in double precision over the whole sequence. A seed determines the problem and the options
 /// of the method.
-///
-/// @param backward true to compare the gradients too
-public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean backward)
+public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     implements TabledCase {
+  /// Results that are compared.
+  public enum Pass {
+    FORWARD(""),
+    /// The gradients too.
+    BACKWARD(" backward"),
+    /// The gradients too, which must be equal to the last bit in a second run.
+    DETERMINISTIC(" backward, deterministic");
+
+    private final String text;
+
+    Pass(String text) {
+      this.text = text;
+    }
+  }
+
+  static final List<DType> DTYPES = List.of(DType.FP32, DType.BF16, DType.FP16);
   private static final int ITERATIONS_IN_FLIGHT = 3;
-  private static final List<DType> DTYPES = List.of(DType.FP32, DType.BF16, DType.FP16);
   private static final List<ContextParallel> METHODS =
       List.of(
           ContextParallel.ring(),
+          ContextParallel.ring().neighborToNeighbor(),
           ContextParallel.allGatherKv(),
           ContextParallel.ulysses(),
           ContextParallel.unfused());
 
-  /// Cases per method, transport and type.
-  private static final int CASES = 6;
+  /// Cases per method, pass, transport and type.
+  private static final int CASES = 3;
 
   /// Powers of two and odd sizes; multiples of 8 and others; more than tensor cores take.
   private static final int[] HEAD_SIZES = {1, 3, 8, 16, 24, 33, 40, 64, 64, 72, 128, 128, 136, 260};
@@ -53,36 +71,38 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
   /// Factor of the integers in query and key: scores then differ by a few units.
   private static final float FRACTION = 0.5f;
 
-  /// One of so many cases has a backward pass.
-  private static final int PER_BACKWARD = 4;
-
   /// Errors of fp32, relative to the sum of weighted values or to the LSE.
   static final double FP32_ERROR = 1e-5;
 
-  /// Returns random cases of every method, transport and type.
+  /// Returns random cases of every method, pass, transport and type, of one sequence and packed.
   public static List<AttentionCase> table(int ranks, long seed) {
-    return drawn(ranks, seed, CASES);
+    return drawn(ranks, seed, CASES, false);
   }
 
-  /// Returns one random case per method, transport and type.
+  /// Returns one random case per method, pass and type. One sequence has a case for each transport;
+  /// packed sequences and deterministic gradients take turns.
   public static List<AttentionCase> quick(int ranks, long seed) {
-    return drawn(ranks, seed, 1);
+    return drawn(ranks, seed, 1, true);
   }
 
-  private static List<AttentionCase> drawn(int ranks, long seed, int count) {
+  private static List<AttentionCase> drawn(int ranks, long seed, int count, boolean takesTurns) {
     var random = new SplittableRandom(seed);
     var cases = new ArrayList<AttentionCase>();
-    for (var method : METHODS) {
-      for (var transport : Transport.values()) {
-        for (var dtype : DTYPES) {
-          for (int i = 0; i < count; i++) {
-            int sharing = method.headRanks(ranks);
-            var spec = spec(random, ranks).dtype(dtype);
-            cases.add(
-                new AttentionCase(
-                    spec.heads(spec.heads() * sharing, spec.kvHeads() * sharing),
-                    how(random, method.over(transport), spec, ranks),
-                    random.nextInt(PER_BACKWARD) == 0));
+    var transports = Transport.values();
+    int turn = 0;
+    for (var method : methods(ranks)) {
+      for (boolean isPacked : List.of(false, true)) {
+        for (var pass : Pass.values()) {
+          for (var dtype : DTYPES) {
+            boolean isTurn = takesTurns && (isPacked || pass == Pass.DETERMINISTIC);
+            var over =
+                isTurn ? List.of(transports[turn++ % transports.length]) : List.of(transports);
+            for (var transport : over) {
+              for (int i = 0; i < count; i++) {
+                var spec = spec(random, ranks, isPacked).dtype(dtype);
+                cases.add(random(random, spec, method.over(transport), pass, ranks));
+              }
+            }
           }
         }
       }
@@ -90,7 +110,36 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
     return cases;
   }
 
-  private static AttentionSpec spec(SplittableRandom random, int ranks) {
+  private static AttentionCase random(
+      SplittableRandom random, AttentionSpec spec, ContextParallel method, Pass pass, int ranks) {
+    int sharing = method.headRanks(ranks);
+    var whole = spec.heads(spec.heads() * sharing, spec.kvHeads() * sharing);
+    return new AttentionCase(
+        whole,
+        how(random, method, whole, ranks),
+        pass);
+  }
+
+  /// Returns the methods that the number of ranks allows, with the forms of their exchange.
+  private static List<ContextParallel> methods(int ranks) {
+    var methods = new ArrayList<>(METHODS);
+    IntStream.range(2, ranks)
+        .filter(group -> ranks % group == 0)
+        .forEach(group -> methods.add(ContextParallel.twoLevel(group)));
+    return methods;
+  }
+
+  /// Returns the names of the cases that the number of ranks does not allow: two levels need
+  /// several groups of several ranks.
+  public static List<String> missing(int ranks) {
+    return methods(ranks).size() > METHODS.size()
+        ? List.of()
+        : Stream.of("attention", "packed attention")
+            .flatMap(what -> Arrays.stream(Pass.values()).map(pass -> what + pass.text))
+            .toList();
+  }
+
+  private static AttentionSpec spec(SplittableRandom random, int ranks, boolean isPacked) {
     int tokens = ranks + random.nextInt(MOST_TOKENS);
     int kvHeads = 1 + random.nextInt(MOST_KV_HEADS);
     int headSize = HEAD_SIZES[random.nextInt(HEAD_SIZES.length)];
@@ -102,7 +151,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
     if (random.nextInt(4) == 0) {
       spec = spec.scale(0.25f);
     }
-    if (random.nextInt(3) == 0) {
+    if (isPacked) {
       spec = packed(random, spec);
     }
     return switch (random.nextInt(4)) {
@@ -112,9 +161,9 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
     };
   }
 
-  /// Divides the tokens into a few sequences, some of them with padding.
+  /// Divides the tokens into some sequences, with or without padding.
   private static AttentionSpec packed(SplittableRandom random, AttentionSpec spec) {
-    int sequences = 1 + random.nextInt(MOST_SEQUENCES);
+    int sequences = 2 + random.nextInt(MOST_SEQUENCES - 1);
     var padded = new int[sequences + 1];
     for (int i = 1; i < sequences; i++) {
       padded[i] = random.nextInt(spec.sequence() + 1);
@@ -143,28 +192,32 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
     return -1;
   }
 
-  /// Returns a random tuning; with one split if heads are divided.
+  /// Returns a random tuning. Where heads are divided, splits divide the heads of keys per rank.
   private static ContextParallel how(
       SplittableRandom random, ContextParallel method, AttentionSpec spec, int ranks) {
     var how = method;
-    if (method.method() == ContextParallel.Method.RING && random.nextBoolean()) {
-      how = how.neighborToNeighbor();
-    }
-    if (method.headRanks(ranks) == 1 && method.method() != ContextParallel.Method.UNFUSED) {
-      int most = Math.min(MOST_SPLITS, method.mostSplits(spec, ranks));
-      how = how.splits(1 + random.nextInt(most)).streams(1 + random.nextInt(MOST_STREAMS));
+    if (method.method() != ContextParallel.Method.UNFUSED) {
+      boolean areHeads = method.headRanks(ranks) > 1;
+      int most = method.mostSplits(spec, ranks);
+      int splits =
+          areHeads
+              ? random.nextBoolean() ? most : 1
+              : 1 + random.nextInt(Math.min(MOST_SPLITS, most));
+      int streams = 1 + random.nextInt(MOST_STREAMS);
+      how = how.splits(splits).streams(areHeads ? Math.min(streams, splits) : streams);
     }
     return random.nextInt(3) == 0 ? how.replay() : how;
   }
 
   @Override
   public String what() {
-    return "attention";
+    boolean isPacked = !spec.packing().equals(Packing.single(spec.sequence()));
+    return (isPacked ? "packed attention" : "attention") + pass.text;
   }
 
   @Override
   public String method() {
-    return how.method().toString();
+    return how.method() + (how.neighborsOnly() ? ", neighbor to neighbor" : "");
   }
 
   @Override
@@ -179,7 +232,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
 
   @Override
   public String text() {
-    return spec + ", " + how + (backward ? ", with its backward pass" : "");
+    return "%s: %s, %s".formatted(what(), spec, how);
   }
 
   @Override
@@ -194,22 +247,25 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
       attention.close();
       throw e;
     }
-    if (!backward) {
-      return new Running(this, attention, null, context);
-    }
     try {
-      var gradient =
-          Attention.on(context.group())
-              .method(how)
-              .memory(context.kind())
-              .backward()
-              .forward(attention)
-              .build();
-      return new Running(this, attention, gradient, context);
+      return new Running(this, attention, gradient(attention, context), context);
     } catch (RuntimeException | Error e) {
       attention.close();
       throw e;
     }
+  }
+
+  private @Nullable AttentionGradient gradient(Attention attention, CaseContext context) {
+    if (pass == Pass.FORWARD) {
+      return null;
+    }
+    var builder =
+        Attention.on(context.group())
+            .method(how)
+            .memory(context.kind())
+            .backward()
+            .forward(attention);
+    return (pass == Pass.DETERMINISTIC ? builder.deterministic() : builder).build();
   }
 
   private record Running(
@@ -227,6 +283,9 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
       if (gradient != null) {
         inputs.fill(gradient);
         run(gradient, round);
+        if (tested.pass == Pass.DETERMINISTIC) {
+          runAgain(findings);
+        }
         context.alteration().accept(gradient.queryGradient());
         context.alteration().accept(gradient.keyGradient());
         context.alteration().accept(gradient.valueGradient());
@@ -234,6 +293,28 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
       }
       context.alteration().accept(attention.output());
       inputs.compare(attention, findings);
+    }
+
+    /// Requires the same gradients of a second run.
+    private void runAgain(Findings findings) {
+      var once = gradients();
+      Objects.requireNonNull(gradient).run();
+      var twice = gradients();
+      for (int i = 0; i < once.size(); i++) {
+        findings.same(
+            "%s on rank %s: gradient %d of a second run"
+                .formatted(tested.text(), context.group().place(), i),
+            once.get(i),
+            twice.get(i));
+      }
+    }
+
+    /// Returns the gradients of query, key and value.
+    private List<float[]> gradients() {
+      var built = Objects.requireNonNull(gradient);
+      return Stream.of(built.queryGradient(), built.keyGradient(), built.valueGradient())
+          .map(Tensor::toFloats)
+          .toList();
     }
 
     private static void run(ChainLink link, int round) {
@@ -276,11 +357,11 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
     return numbers;
   }
 
-  /// Positions of this rank's rows, by the definition of the layouts: parts of equal length, of
-  /// which the first ones have one position more.
-  private List<Integer> positions(ProcessGroup group) {
-    int ranks = group.size();
-    int rank = group.rank();
+  /// Positions of a rank's rows, by the definition of the layouts: parts of equal length, of which
+  /// the first ones have one position more.
+  List<Integer> positions(Place place) {
+    int ranks = place.size();
+    int rank = place.rank();
     boolean zigzag = spec.layout() == TokenLayout.ZIGZAG;
     int parts = zigzag ? 2 * ranks : ranks;
     var positions = new ArrayList<Integer>();
@@ -306,14 +387,14 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
       float[] value,
       float[] outputGradient) {
     void fill(Attention attention) {
-      var mine = of.positions(attention.group());
+      var mine = of.positions(attention.group().place());
       put(attention.query(), query, mine);
       put(attention.key(), key, mine);
       put(attention.value(), value, mine);
     }
 
     void fill(AttentionGradient gradient) {
-      put(gradient.outputGradient(), outputGradient, of.positions(gradient.group()));
+      put(gradient.outputGradient(), outputGradient, of.positions(gradient.group().place()));
     }
 
     private void put(Tensor tensor, float[] numbers, List<Integer> positions) {
@@ -327,7 +408,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
 
     void compare(Attention attention, Findings findings) {
       var spec = of.spec();
-      var mine = of.positions(attention.group());
+      var mine = of.positions(attention.group().place());
       int size = spec.headSize();
       int kvColumns = spec.kvHeads() * size;
       int rows = mine.size() * spec.heads();
@@ -361,7 +442,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, boolean bac
 
     void compare(AttentionGradient gradient, Findings findings) {
       var group = gradient.group();
-      new AttentionGradientLoops(this, of.positions(group)).compare(gradient, as(group), findings);
+      new AttentionGradientLoops(this, of.positions(group.place()))
+          .compare(gradient, as(group), findings);
     }
 
     private String as(ProcessGroup group) {

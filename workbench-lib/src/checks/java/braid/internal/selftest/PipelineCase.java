@@ -15,8 +15,10 @@ import braid.model.Timing;
 import braid.model.Transport;
 import braid.model.VerificationFailed;
 import braid.natives.kernels.Integers;
+import braid.schedule.Part;
 import java.util.Arrays;
 import java.util.EnumSet;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /// One case of the contract of all pipelines, on every kind of rank: the result is, to the last
@@ -129,25 +131,50 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   @Override
   public Opened open(CaseContext context, Findings findings) {
     var pipe = build(context);
+    return open(pipe, part -> tensor(pipe, part), context, findings);
+  }
+
+  /// Opens the case on a pipeline of the problem, which it closes.
+  ///
+  /// @param tensors this rank's tensors
+  Opened open(
+      Pipeline pipe, Function<Part, Tensor> tensors, CaseContext context, Findings findings) {
     try {
       verify(pipe, findings);
     } catch (RuntimeException | Error e) {
       pipe.close();
       throw e;
     }
-    return new Running(this, pipe, context);
+    return new Running(this, pipe, tensors, context);
   }
 
-  private record Running(PipelineCase tested, Pipeline pipe, CaseContext context)
+  /// Returns a tensor of a pipeline.
+  static Tensor tensor(Pipeline pipe, Part part) {
+    return switch (part) {
+      case INPUT -> pipe.input();
+      case WEIGHT -> pipe.weight();
+      case BIAS -> pipe.bias();
+      case BESIDE_INPUT -> pipe.besideInput();
+      case OUTPUT -> pipe.output();
+      case PRE_ACTIVATION -> pipe.preActivation();
+      case GATHERED_INPUT -> pipe.gatheredInput();
+      case BESIDE_OUTPUT -> pipe.besideOutput();
+      case QUERY, KEY, VALUE, LSE, OUTPUT_GRADIENT, QUERY_GRADIENT, KEY_GRADIENT, VALUE_GRADIENT ->
+          throw new IllegalArgumentException("a GEMM has no " + part);
+    };
+  }
+
+  private record Running(
+      PipelineCase tested, Pipeline pipe, Function<Part, Tensor> tensors, CaseContext context)
       implements Opened {
     /// Runs with other inputs in every round, so that an earlier result cannot pass for this one.
     @Override
     public void round(int round, Findings findings) {
-      tested.fill(pipe, round);
+      tested.fill(tensors, pipe.group().rank(), round);
       for (int run = 1; run <= tested.runs(); run++) {
         tested.run(pipe, round);
-        context.alteration().accept(pipe.output());
-        tested.compare(pipe, round, run, findings);
+        context.alteration().accept(tensors.apply(Part.OUTPUT));
+        tested.compare(pipe, tensors, round, run, findings);
       }
     }
 
@@ -173,13 +200,17 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   }
 
   Pipeline build(CaseContext context) {
+    return builder(context).build();
+  }
+
+  Pipeline.Builder builder(CaseContext context) {
     var builder = Pipeline.on(context.group()).gemm(spec).overlap(how).memory(context.kind());
     if (spec.outputDtype().isFp8()) {
       builder.scales(INPUT_SCALE, WEIGHT_SCALE, OUTPUT_SCALE);
     } else if (spec.isScaled()) {
       builder.scales(INPUT_SCALE, WEIGHT_SCALE);
     }
-    return builder.build();
+    return builder;
   }
 
   /// Records a failed verification, which every rank sees.
@@ -191,18 +222,17 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     }
   }
 
-  private void fill(Pipeline pipe, int round) {
-    int rank = pipe.group().rank();
-    fill(pipe.input(), round, rank, PlainCase.Operand.INPUT);
-    fill(pipe.weight(), round, rank, PlainCase.Operand.WEIGHT);
+  private void fill(Function<Part, Tensor> tensors, int rank, int round) {
+    fill(tensors.apply(Part.INPUT), round, rank, PlainCase.Operand.INPUT);
+    fill(tensors.apply(Part.WEIGHT), round, rank, PlainCase.Operand.WEIGHT);
     if (spec.has(Feature.BIAS)) {
-      fill(pipe.bias(), round, rank, PlainCase.Operand.BIAS);
+      fill(tensors.apply(Part.BIAS), round, rank, PlainCase.Operand.BIAS);
     }
     if (spec.pattern().beside()) {
-      fill(pipe.besideInput(), round, rank, PlainCase.Operand.BESIDE);
+      fill(tensors.apply(Part.BESIDE_INPUT), round, rank, PlainCase.Operand.BESIDE);
     }
     if (spec.has(Feature.ACCUMULATE)) {
-      fill(pipe.output(), round, rank, PlainCase.Operand.OUTPUT);
+      fill(tensors.apply(Part.OUTPUT), round, rank, PlainCase.Operand.OUTPUT);
     }
   }
 
@@ -214,7 +244,8 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     return 1_000_000L * round + 1000L * rank + operand;
   }
 
-  private void compare(Pipeline pipe, int round, int run, Findings findings) {
+  private void compare(
+      Pipeline pipe, Function<Part, Tensor> tensors, int round, int run, Findings findings) {
     var place = pipe.group().place();
     var as =
         "%s, %s%s on rank %s, round %d, run %d: "
@@ -222,21 +253,22 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     var plain = plain(place, round, run);
     var sums = plain.output();
     var dtype = spec.outputDtype();
-    var got = pipe.output().toFloats();
+    var got = tensors.apply(Part.OUTPUT).toFloats();
     if (spec.has(Feature.GELU)) {
       findings.same(
           as + "pre-activation",
           PlainCase.rounded(PlainCase.beside(dtype), sums),
-          pipe.preActivation().toFloats());
+          tensors.apply(Part.PRE_ACTIVATION).toFloats());
       findings.activated(as + "output", dtype, plain.activated(), PlainCase.outScale(spec), got);
     } else {
       findings.same(as + "output", PlainCase.stored(spec, sums), got);
     }
     if (spec.has(Feature.GATHERED_INPUT)) {
-      findings.same(as + "gathered input", plain.wholeInput(), pipe.gatheredInput().toFloats());
+      findings.same(
+          as + "gathered input", plain.wholeInput(), tensors.apply(Part.GATHERED_INPUT).toFloats());
     }
     if (spec.pattern().beside()) {
-      var beside = pipe.besideOutput();
+      var beside = tensors.apply(Part.BESIDE_OUTPUT);
       findings.same(
           as + "output beside",
           PlainCase.rounded(beside.dtype(), plain.besideOutput()),

@@ -63,7 +63,12 @@ public record Program(
       int ranks = program.ranks;
       for (var part : program.parts) {
         switch (part.tested) {
-          case PipelineCase _, AttentionCase _ -> pipelines++;
+          case PipelineCase _,
+              AttentionCase _,
+              BoundTensorsCase _,
+              OwnScheduleCase _,
+              ChainCase _ ->
+              pipelines++;
           case CollectiveCase _ -> collectives++;
           case ViewCase _, MemoryCase _ -> views++;
           case RefusedCase _ -> mistakes++;

@@ -4,15 +4,21 @@ import braid.model.DType;
 
 /// A case with a row in the self-test's table.
 public sealed interface TabledCase extends Case
-    permits PipelineCase, AttentionCase, CollectiveCase, MemoryCase {
-  /// Returns the pattern, attention, the collective or the tensor.
+    permits PipelineCase,
+        AttentionCase,
+        CollectiveCase,
+        MemoryCase,
+        BoundTensorsCase,
+        OwnScheduleCase,
+        ChainCase {
+  /// Returns the pattern, the pass of attention, the collective, or what else is tested.
   String what();
 
-  /// Returns the method of a pipeline or of attention, or the algorithm that a collective names;
-  /// else empty.
+  /// Returns the method of a pipeline or of attention, the algorithm that a collective names, or
+  /// the form of the case; else empty.
   String method();
 
-  /// Returns the transport or library; empty for a tensor.
+  /// Returns the transport or library; empty if the case has no choice.
   String over();
 
   DType dtype();
