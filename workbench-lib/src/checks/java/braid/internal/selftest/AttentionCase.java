@@ -32,16 +32,20 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     implements TabledCase {
   /// Results that are compared.
   public enum Pass {
-    FORWARD(""),
+    FORWARD("attention"),
     /// The gradients too.
-    BACKWARD(" backward"),
+    BACKWARD("attention-backward"),
     /// The gradients too, which must be equal to the last bit in a second run.
-    DETERMINISTIC(" backward, deterministic");
+    DETERMINISTIC("attention-deterministic-backward");
 
     private final String text;
 
     Pass(String text) {
       this.text = text;
+    }
+
+    private String text(boolean isPacked) {
+      return isPacked ? "packed-" + text : text;
     }
   }
 
@@ -74,27 +78,27 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
   /// Errors of fp32, relative to the sum of weighted values or to the LSE.
   static final double FP32_ERROR = 1e-5;
 
-  /// Returns random cases of every method, pass, transport and type, of one sequence and packed.
-  public static List<AttentionCase> table(int ranks, long seed) {
-    return drawn(ranks, seed, CASES, false);
-  }
-
-  /// Returns one random case per method, pass and type. One sequence has a case for each transport;
+  /// Returns random cases of every method, pass and type. One sequence has cases for each transport;
   /// packed sequences and deterministic gradients take turns.
-  public static List<AttentionCase> quick(int ranks, long seed) {
-    return drawn(ranks, seed, 1, true);
+  public static List<AttentionCase> table(int ranks, long seed) {
+    return drawn(ranks, seed, CASES);
   }
 
-  private static List<AttentionCase> drawn(int ranks, long seed, int count, boolean takesTurns) {
+  /// Returns the same with one case each.
+  public static List<AttentionCase> quick(int ranks, long seed) {
+    return drawn(ranks, seed, 1);
+  }
+
+  private static List<AttentionCase> drawn(int ranks, long seed, int count) {
     var random = new SplittableRandom(seed);
     var cases = new ArrayList<AttentionCase>();
     var transports = Transport.values();
     int turn = 0;
-    for (var method : methods(ranks)) {
-      for (boolean isPacked : List.of(false, true)) {
-        for (var pass : Pass.values()) {
+    for (boolean isPacked : List.of(false, true)) {
+      for (var pass : Pass.values()) {
+        boolean isTurn = isPacked || pass == Pass.DETERMINISTIC;
+        for (var method : methods(ranks)) {
           for (var dtype : DTYPES) {
-            boolean isTurn = takesTurns && (isPacked || pass == Pass.DETERMINISTIC);
             var over =
                 isTurn ? List.of(transports[turn++ % transports.length]) : List.of(transports);
             for (var transport : over) {
@@ -134,8 +138,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
   public static List<String> missing(int ranks) {
     return methods(ranks).size() > METHODS.size()
         ? List.of()
-        : Stream.of("attention", "packed attention")
-            .flatMap(what -> Arrays.stream(Pass.values()).map(pass -> what + pass.text))
+        : Stream.of(false, true)
+            .flatMap(isPacked -> Arrays.stream(Pass.values()).map(pass -> pass.text(isPacked)))
             .toList();
   }
 
@@ -211,13 +215,12 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
 
   @Override
   public String what() {
-    boolean isPacked = !spec.packing().equals(Packing.single(spec.sequence()));
-    return (isPacked ? "packed attention" : "attention") + pass.text;
+    return pass.text(!spec.packing().equals(Packing.single(spec.sequence())));
   }
 
   @Override
   public String method() {
-    return how.method() + (how.neighborsOnly() ? ", neighbor to neighbor" : "");
+    return how.method() + (how.neighborsOnly() ? "-exchange" : "");
   }
 
   @Override

@@ -86,12 +86,12 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
 
   @Override
   public String what() {
-    return "bound tensors";
+    return "bound-%s-tensors".formatted(tensors.name().toLowerCase(Locale.ROOT));
   }
 
   @Override
   public String method() {
-    return "%s, %s".formatted(pipeline.what(), tensors.name().toLowerCase(Locale.ROOT));
+    return pipeline.what();
   }
 
   @Override
@@ -106,7 +106,7 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
 
   @Override
   public String text() {
-    return "bound tensors, %s: %s".formatted(tensors, pipeline.text());
+    return "%s: %s".formatted(what(), pipeline.text());
   }
 
   @Override

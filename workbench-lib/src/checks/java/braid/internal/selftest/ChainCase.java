@@ -36,7 +36,7 @@ import java.util.stream.IntStream;
 ///            gemm -> output gradient ---------------> attention backward
 /// ```
 ///
-/// @param how method of the attention
+/// @param how method of the attention; if it is replayed, so are the pipelines
 public record ChainCase(Form form, DType dtype, ContextParallel how) implements TabledCase {
   /// Links of the chain.
   public enum Form {
@@ -70,23 +70,32 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
   /// Keeps the scores small.
   private static final float SCALE = 1f / 64;
 
-  /// Returns both chains in every type, that of attention by every method.
+  /// Returns both chains in every type, enqueued and replayed, that of attention by every method.
   public static List<ChainCase> table() {
     var cases = new ArrayList<ChainCase>();
     for (var dtype : AttentionCase.DTYPES) {
+      for (var how : METHODS) {
+        cases.add(new ChainCase(Form.ATTENTION, dtype, how));
+      }
+      for (var form : Form.values()) {
+        cases.add(new ChainCase(form, dtype, METHODS.getFirst().replay()));
+      }
       cases.add(new ChainCase(Form.PIPELINES, dtype, METHODS.getFirst()));
-      METHODS.forEach(how -> cases.add(new ChainCase(Form.ATTENTION, dtype, how)));
     }
     return cases;
   }
 
-  /// Returns both chains in every type, that of attention by another method in each.
+  /// Returns both chains in every type, that of attention by another method in each; one type is
+  /// replayed.
   public static List<ChainCase> quick() {
     var cases = new ArrayList<ChainCase>();
     int turn = 0;
     for (var dtype : AttentionCase.DTYPES) {
-      cases.add(new ChainCase(Form.PIPELINES, dtype, METHODS.getFirst()));
-      cases.add(new ChainCase(Form.ATTENTION, dtype, METHODS.get(turn++ % METHODS.size())));
+      var method = METHODS.get(turn++ % METHODS.size());
+      var how = dtype == DType.BF16 ? method.replay() : method;
+      for (var form : Form.values()) {
+        cases.add(new ChainCase(form, dtype, how));
+      }
     }
     return cases;
   }
@@ -109,7 +118,10 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
   @Override
   public String text() {
     return "chain of %s, %s%s"
-        .formatted(form, dtype, form == Form.ATTENTION ? ", attention by " + how : "");
+        .formatted(
+            form,
+            dtype,
+            form == Form.ATTENTION ? ", attention by " + how : how.replayed() ? ", replayed" : "");
   }
 
   @Override
@@ -189,7 +201,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
     private Pipeline.Builder builder(GemmSpec spec) {
       return Pipeline.on(context.group())
           .gemm(spec)
-          .overlap(Overlap.pipelined(2))
+          .overlap(tested.how.replayed() ? Overlap.pipelined(2).replay() : Overlap.pipelined(2))
           .memory(context.kind());
     }
 
@@ -314,7 +326,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
                   .gemm(
                       GemmSpec.allGatherGemm(spec.sequence(), DEPTH * group.size(), columns)
                           .dtype(tested.dtype))
-                  .overlap(Overlap.ring())
+                  .overlap(tested.how.replayed() ? Overlap.ring().replay() : Overlap.ring())
                   .memory(context.kind())
                   .input(attended)
                   .build(),

@@ -14,8 +14,8 @@ import java.util.List;
 public record OwnScheduleCase(Form form, DType dtype, boolean isReplayed) implements TabledCase {
   /// What is written by hand.
   public enum Form {
-    TWO_LEVELS("all-gather over two levels"),
-    CHUNKS("all-gather in chunks"),
+    TWO_LEVELS("two-level-all-gather"),
+    CHUNKS("chunked-all-gather"),
     SUM("reduce-scatter");
 
     private final String text;
@@ -66,7 +66,7 @@ public record OwnScheduleCase(Form form, DType dtype, boolean isReplayed) implem
 
   @Override
   public String what() {
-    return "own schedule";
+    return "own-schedule";
   }
 
   @Override
@@ -81,7 +81,7 @@ public record OwnScheduleCase(Form form, DType dtype, boolean isReplayed) implem
 
   @Override
   public String text() {
-    return "own schedule, %s of %s%s".formatted(form.text, spec(), isReplayed ? ", replayed" : "");
+    return "own-schedule, %s of %s%s".formatted(form.text, spec(), isReplayed ? ", replayed" : "");
   }
 
   @Override
