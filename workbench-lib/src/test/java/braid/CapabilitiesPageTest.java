@@ -5,9 +5,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.model.BackendKind;
 import braid.model.Collective;
 import braid.model.CollectiveWay;
+import braid.model.ContextParallel;
 import braid.model.GemmSpec;
 import braid.model.MemoryKind;
 import braid.model.Method;
+import braid.selftest.SelfTestRecord;
+import braid.selftest.TestedPath;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -26,11 +29,14 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
-/// docs/capabilities.md is generated: its grids from [Capabilities], its column of tests from the
-/// test methods that are named after a row. What a row is about, and its note, are written on the
-/// page. The test writes the page as it should be to `target/capabilities.md`; to regenerate it,
-/// run the test and copy it from there.
+/// docs/capabilities.md is generated: its grids from [Capabilities] and the API, its column of
+/// tests from the test methods that are named after a row, its column of runs from the self-tests
+/// in docs/results/gpu. What a row is about, its paths and its note are written on the page, and
+/// every path that the page claims on GPUs has a case in the self-test. The test writes the page as
+/// it should be to `target/capabilities.md`; to regenerate it, run the test and copy it from there.
 class CapabilitiesPageTest {
   private static final Path PAGE = Path.of("../docs/capabilities.md");
   private static final Path CLASSES = Path.of("target/test-classes");
@@ -38,50 +44,94 @@ class CapabilitiesPageTest {
   private static final Pattern LISTED = Pattern.compile("`(\\w+Test)\\.([a-g]\\d+[A-Z]\\w*)`");
   private static final Pattern ROW = Pattern.compile("(?m)^\\| ([A-G]\\d+) \\|.*$");
   private static final Pattern CELLS =
-      Pattern.compile("(?m)^\\| ([A-G]\\d+) \\| ([^|]*) \\| [^|]* \\| ?([^|]*?) ?\\|$");
+      Pattern.compile(
+          "(?m)^\\| ([A-G]\\d+) \\| ([^|]*) \\| [^|]* \\| ([^|]*) \\| [^|]* \\| ?([^|]*?) ?\\|$");
+  private static final Pattern PATH = Pattern.compile("`([^`]+)`");
   private static final Pattern GRID =
       Pattern.compile("(?s)(<!-- generated: (\\w+) -->\n).*?(<!-- end -->)");
+  private static final Path RECORDS = Path.of("../docs/results/gpu");
+  private static final long MOST_RECORD_BYTES = 100 << 10;
+
+  /// Name of a grid's column that adds nothing to the path of a row.
+  private static final String MEMORY = "memory";
+
+  /// Cell of a row that claims nothing on GPUs.
+  private static final String NONE = "–";
+
+  /// Ranks that allow every path; two levels need several groups of several ranks.
+  private static final int RANKS = 4;
+
   private static final Path REGENERATED = Path.of("target/capabilities.md");
 
   @Test
   void thePageIsAsGenerated() throws Exception {
     var page = Files.readString(PAGE);
-    var tests = tests();
-    var withTests = CELLS.matcher(page).replaceAll(row -> quote(row(row, tests)));
-    var generated =
-        GRID.matcher(withTests)
-            .replaceAll(grid -> quote(grid.group(1) + grid(grid.group(2)) + grid.group(3)));
+    var generated = generated(page, records());
     Files.writeString(REGENERATED, generated);
     assertThat(CELLS.matcher(page).results()).hasSameSizeAs(rows());
     assertThat(GRID.matcher(page).results().map(grid -> grid.group(2)))
-        .containsExactly("pipelines", "collectives");
+        .containsExactly("pipelines", "collectives", "attention", "others");
     assertThat(page).as("%s, regenerated as %s", PAGE, REGENERATED).isEqualTo(generated);
+  }
+
+  private static String generated(String page, List<SelfTestRecord> records) throws Exception {
+    var tests = tests();
+    var withTests = CELLS.matcher(page).replaceAll(row -> quote(row(row, tests, records)));
+    return GRID.matcher(withTests)
+        .replaceAll(grid -> quote(grid.group(1) + grid(grid.group(2), records) + grid.group(3)));
+  }
+
+  /// Returns the self-tests on GPUs that are kept.
+  private static List<SelfTestRecord> records() throws IOException {
+    var records = new ArrayList<SelfTestRecord>();
+    try (var files = Files.newDirectoryStream(RECORDS, "selftest_*.json")) {
+      for (var file : files) {
+        assertThat(Files.size(file)).as(file.toString()).isLessThan(MOST_RECORD_BYTES);
+        records.add(SelfTestRecord.parse(Files.readString(file)));
+      }
+    }
+    return records;
   }
 
   private static String quote(String text) {
     return Matcher.quoteReplacement(text);
   }
 
-  private static String row(MatchResult row, Set<String> tests) {
+  private static String row(MatchResult row, Set<String> tests, List<SelfTestRecord> records) {
     var prefix = row.group(1).toLowerCase(Locale.ROOT);
     var own =
         tests.stream()
             .filter(test -> test.matches("\\w+\\." + prefix + "[A-Z].*"))
             .map(test -> "`" + test + "`")
             .collect(Collectors.joining("<br>"));
-    return "| %s | %s | %s | %s |".formatted(row.group(1), row.group(2), own, row.group(3));
+    var paths = paths(row.group(3));
+    return "| %s | %s | %s | %s | %s | %s |"
+        .formatted(
+            row.group(1),
+            row.group(2),
+            own,
+            row.group(3),
+            paths.isEmpty() ? NONE : SelfTestRecord.lastRun(records, paths),
+            row.group(4));
   }
 
-  private static String grid(String name) {
+  private static List<TestedPath> paths(String cell) {
+    return PATH.matcher(cell).results().map(path -> TestedPath.parse(path.group(1))).toList();
+  }
+
+  private static String grid(String name, List<SelfTestRecord> records) {
     return switch (name) {
-      case "pipelines" -> pipelines();
-      case "collectives" -> collectives();
+      case "pipelines" -> pipelines(records);
+      case "collectives" -> collectives(records);
+      case "attention" -> attention(records);
+      case "others" -> others(records);
       default -> throw new AssertionError(name);
     };
   }
 
-  private static String pipelines() {
+  private static String pipelines(List<SelfTestRecord> records) {
     return table(
+        records,
         "pattern",
         Arrays.asList(GemmSpec.Pattern.values()),
         Arrays.asList(Method.values()),
@@ -97,8 +147,9 @@ class CapabilitiesPageTest {
                 .map(Map.Entry::getKey));
   }
 
-  private static String collectives() {
+  private static String collectives(List<SelfTestRecord> records) {
     return table(
+        records,
         "collective",
         Arrays.asList(Collective.values()),
         Arrays.asList(CollectiveWay.values()),
@@ -109,27 +160,85 @@ class CapabilitiesPageTest {
                 .map(Capabilities.CollectiveRow::kind));
   }
 
+  /// Attention has no gaps: each method computes each result in each kind of memory.
+  private static String attention(List<SelfTestRecord> records) {
+    var results =
+        Stream.of("", "packed-")
+            .flatMap(
+                packed ->
+                    Stream.of("attention", "attention-backward", "attention-deterministic-backward")
+                        .map(packed::concat))
+            .toList();
+    var methods =
+        Arrays.stream(ContextParallel.Method.values())
+            .flatMap(
+                method ->
+                    method == ContextParallel.Method.RING
+                        ? Stream.of(method.toString(), method + "-exchange")
+                        : Stream.of(method.toString()))
+            .toList();
+    return table(records, "result", results, methods, (backend, _, _) -> everywhere(backend));
+  }
+
+  private static String others(List<SelfTestRecord> records) {
+    var paths = new ArrayList<String>();
+    for (var tensors : List.of("bound-local-tensors", "bound-symmetric-tensors")) {
+      for (var pattern : GemmSpec.Pattern.values()) {
+        paths.add(tensors + ": " + pattern);
+      }
+    }
+    paths.addAll(
+        List.of(
+            "chain: pipelines",
+            "chain: attention",
+            "own-schedule: chunked-all-gather",
+            "own-schedule: two-level-all-gather",
+            "own-schedule: reduce-scatter",
+            "symmetric tensor"));
+    return table(records, "path", paths, List.of(MEMORY), (backend, _, _) -> everywhere(backend));
+  }
+
+  private static Stream<MemoryKind> everywhere(BackendKind backend) {
+    return backend == BackendKind.HOST
+        ? Stream.of(MemoryKind.NATIVE)
+        : Capabilities.kinds().stream();
+  }
+
   /// The kinds of memory in which a backend can do it.
   private interface Supported<R, C> {
     Stream<MemoryKind> by(BackendKind backend, R row, C column);
   }
 
   private static <R, C> String table(
-      String corner, List<R> rows, List<C> columns, Supported<R, C> supported) {
+      List<SelfTestRecord> records,
+      String corner,
+      List<R> rows,
+      List<C> columns,
+      Supported<R, C> supported) {
     var table = new StringBuilder("| " + corner + " |");
     columns.forEach(column -> table.append(" %s |".formatted(column)));
-    table.append("\n|---|").append("---|".repeat(columns.size())).append('\n');
+    table.append(" last run on GPUs |\n|---|").append("---|".repeat(columns.size() + 1));
+    table.append('\n');
     for (var row : rows) {
       table.append("| %s |".formatted(row));
+      var paths = new ArrayList<TestedPath>();
       for (var column : columns) {
         var host = joined(supported.by(BackendKind.HOST, row, column));
         var cuda = joined(supported.by(BackendKind.CUDA, row, column));
+        supported
+            .by(BackendKind.CUDA, row, column)
+            .forEach(kind -> paths.add(path(row.toString(), column.toString(), kind)));
         table.append(
             host.equals(cuda) ? " %s |".formatted(host) : " %s / %s |".formatted(host, cuda));
       }
-      table.append('\n');
+      table.append(" %s |\n".formatted(SelfTestRecord.lastRun(records, paths)));
     }
     return table.toString();
+  }
+
+  private static TestedPath path(String row, String column, MemoryKind kind) {
+    return TestedPath.parse(
+        column.equals(MEMORY) ? row + ": " + kind : row + ": " + column + ": " + kind);
   }
 
   private static String joined(Stream<MemoryKind> kinds) {
@@ -137,6 +246,118 @@ class CapabilitiesPageTest {
     return all.isEmpty()
         ? "–"
         : all.size() == Capabilities.kinds().size() ? "all" : String.join(", ", all);
+  }
+
+  /// Returns the paths that a page claims on GPUs, of its rows and of the cells of its grids.
+  private static List<TestedPath> claimed(String page) {
+    var claimed = new ArrayList<TestedPath>();
+    CELLS.matcher(page).results().forEach(row -> claimed.addAll(paths(row.group(3))));
+    GRID.matcher(page)
+        .results()
+        .forEach(
+            grid -> {
+              var lines = grid.group().lines().filter(line -> line.startsWith("|")).toList();
+              var columns = cells(lines.getFirst());
+              for (var line : lines.subList(2, lines.size())) {
+                var row = cells(line);
+                for (int i = 1; i + 1 < row.size(); i++) {
+                  var onCuda = row.get(i).replaceFirst(".* / ", "");
+                  for (var kind : Capabilities.kinds()) {
+                    if (onCuda.equals("all")
+                        || List.of(onCuda.split(", ")).contains(kind.toString())) {
+                      claimed.add(path(row.getFirst(), columns.get(i), kind));
+                    }
+                  }
+                }
+              }
+            });
+    return claimed;
+  }
+
+  private static List<String> cells(String line) {
+    return Arrays.stream(line.split("\\|", -1)).skip(1).map(String::strip).toList();
+  }
+
+  /// Returns the paths that a page claims and the self-test does not test on GPUs.
+  private static List<String> untested(String page, boolean quick) {
+    var tested = TestedPath.tested(BackendKind.CUDA, RANKS, quick);
+    return claimed(page).stream()
+        .filter(path -> tested.stream().noneMatch(path::covers))
+        .map(TestedPath::toString)
+        .toList();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void everyPathOfThePageHasACaseInTheSelfTest(boolean quick) throws IOException {
+    assertThat(untested(Files.readString(PAGE), quick)).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void everyCaseOfTheSelfTestHasAPathOnThePage(boolean quick) throws IOException {
+    var claimed = claimed(Files.readString(PAGE));
+    assertThat(TestedPath.tested(BackendKind.CUDA, RANKS, quick))
+        .allMatch(tested -> claimed.stream().anyMatch(path -> path.covers(tested)));
+  }
+
+  @Test
+  void aRowOrACellWithoutACaseIsFound() throws IOException {
+    var page = Files.readString(PAGE);
+    var row = "| F11 | carrier pigeons |  | `attention: pigeons` | not run |  |\n";
+    assertThat(untested(page + row, true)).containsExactly("attention: pigeons");
+    assertThat(untested(page.replace(" two-level |", " three-level |"), true))
+        .hasSize(6 * Capabilities.kinds().size())
+        .contains("attention-backward: ipc: three-level");
+  }
+
+  @Test
+  void aRowThatClaimsGpusNamesItsPaths() throws IOException {
+    assertThat(CELLS.matcher(Files.readString(PAGE)).results())
+        .allMatch(row -> row.group(3).equals(NONE) || !paths(row.group(3)).isEmpty())
+        .filteredOn(row -> row.group().contains("on GPUs"))
+        .isNotEmpty()
+        .noneMatch(row -> row.group(3).equals(NONE));
+  }
+
+  private static SelfTestRecord record(String date, int ranks, String what, String outcome) {
+    return SelfTestRecord.parse(
+        """
+        {"selftest": 1, "date": "%s", "ranks": %d, "quick": false, "gpu": "NVIDIA H200", "gpus": 1,
+         "sharedGpus": true, "driver": "580.95.05, CUDA 13.0", "groups": [
+           {"what": ["%s"], "method": ["ring", "two-level"], "transport": ["copy_engine"],
+            "memory": ["native", "ipc"], "dtype": ["bf16"], "outcome": "%s", "cases": 4, "said": ""}]}
+        """
+            .formatted(date, ranks, what, outcome));
+  }
+
+  @Test
+  void rowsNameTheNewestRunOfTheirPaths() throws Exception {
+    var records =
+        List.of(
+            record("2026-11-24", 4, "attention", "ok"),
+            record("2026-11-25", 2, "packed-attention", "ok"),
+            record("2026-11-26", 4, "attention-backward", "wrong"),
+            record("2026-11-27", 4, "attention", "not_available"),
+            record("2026-11-28", 1, "attention", "ok"));
+    var page = generated(Files.readString(PAGE), records);
+    var run = "2026-11-24, 4 ranks on 1 x NVIDIA H200, driver 580.95.05";
+    assertThat(page.lines().filter(line -> line.startsWith("| B1 | ")))
+        .singleElement()
+        .asString()
+        .contains("| `attention` | " + run + " |");
+    assertThat(page.lines().filter(line -> line.startsWith("| attention | ")))
+        .singleElement()
+        .asString()
+        .contains("| " + run + ", without nccl memory, nvshmem memory, attention: ");
+    assertThat(page.lines().filter(line -> line.startsWith("| B2 | ")))
+        .singleElement()
+        .asString()
+        .contains("| 2026-11-26, 4 ranks on 1 x NVIDIA H200, driver 580.95.05, wrong: attention-");
+    assertThat(page.lines().filter(line -> line.startsWith("| F11 | ")))
+        .singleElement()
+        .asString()
+        .contains("| `symmetric tensor` | not run |");
   }
 
   @Test

@@ -11,6 +11,7 @@ import braid.model.TokenLayout;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalDouble;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /// Causal attention to a sequence whose tokens are divided among the ranks.
@@ -81,24 +82,41 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, boolean hasBackwa
         .dtype(spec.dtype());
   }
 
-  /// Returns equal work and every method, replayed. On one rank, all methods are the same.
+  /// Returns equal work and every method, replayed. On one rank, all methods are the same. Two
+  /// levels are those of [#groups].
   @Override
   public List<Form> forms() {
     if (ranks == 1) {
       return List.of(form(ContextParallel.ring()));
     }
     var equal = Tuning.of(ContextParallel.ring().replay());
+    var methods =
+        Stream.of(
+            ContextParallel.unfused(),
+            ContextParallel.ring(),
+            ContextParallel.ring().neighborToNeighbor(),
+            ContextParallel.allGatherKv(),
+            ContextParallel.ulysses(),
+            ContextParallel.ulysses().splits(2));
+    var twoLevel = groups().stream().map(ContextParallel::twoLevel);
     return Stream.concat(
             Stream.of(new Form(alone(), alone(), equal)),
-            Stream.of(
-                    ContextParallel.unfused(),
-                    ContextParallel.ring(),
-                    ContextParallel.ring().neighborToNeighbor(),
-                    ContextParallel.allGatherKv(),
-                    ContextParallel.ulysses(),
-                    ContextParallel.ulysses().splits(2))
-                .map(AttentionWorkload::form))
+            Stream.concat(methods, twoLevel).map(AttentionWorkload::form))
         .toList();
+  }
+
+  /// Returns the sizes of two or more groups of two or more ranks.
+  private List<Integer> groups() {
+    return IntStream.range(2, ranks).filter(group -> ranks % group == 0).boxed().toList();
+  }
+
+  @Override
+  public List<String> leftOut() {
+    return groups().isEmpty()
+        ? List.of(
+            "%s leaves out %s: it needs two or more groups of two or more ranks but there are %d; try 4 ranks"
+                .formatted(name(), ContextParallel.Method.TWO_LEVEL, ranks))
+        : List.of();
   }
 
   private static Form form(ContextParallel how) {

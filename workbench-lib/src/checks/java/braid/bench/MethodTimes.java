@@ -42,6 +42,9 @@ public final class MethodTimes {
   /// Times all forms, and keeps the fastest of each method. Methods of one form need no choice.
   public void choose() {
     for (var workload : workloads) {
+      if (group.rank() == 0) {
+        workload.leftOut().forEach(System.out::println);
+      }
       var forms = workload.forms();
       boolean isChoice = forms.stream().map(Form::method).distinct().count() < forms.size();
       chosen.put(workload, isChoice ? fastest(workload) : forms);

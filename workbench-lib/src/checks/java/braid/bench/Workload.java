@@ -54,6 +54,11 @@ public sealed interface Workload permits GemmWorkload, AttentionWorkload {
   /// Returns all forms to time.
   List<Form> forms();
 
+  /// Returns a line for each method that the number of ranks does not allow.
+  default List<String> leftOut() {
+    return List.of();
+  }
+
   /// Predicts the milliseconds of an iteration on a machine; empty if there is no schedule for the
   /// form, or if the form only computes.
   default OptionalDouble predicted(Form form, Machine machine) {

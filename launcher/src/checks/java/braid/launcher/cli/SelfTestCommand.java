@@ -13,6 +13,7 @@ import braid.launcher.notebook.run.CellAttempt;
 import braid.launcher.notebook.run.StopRequest;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.selftest.SelfTestCell;
+import braid.launcher.selftest.SelfTestFacts;
 import braid.launcher.selftest.SelfTestResult;
 import braid.launcher.selftest.SelfTestTable;
 import braid.launcher.selftest.TestedConfiguration;
@@ -23,15 +24,21 @@ import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
 import braid.model.MemoryKind;
 import braid.natives.WholeFile;
+import braid.natives.load.Libraries;
+import braid.natives.load.Libraries.Library;
 import braid.selftest.SelfTest;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
+import java.time.LocalDate;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Consumer;
@@ -108,6 +115,13 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
   @Option(names = "--json", paramLabel = "FILE", description = "Writes the results as JSON.")
   private @Nullable Path json;
 
+  @Option(
+      names = "--record",
+      paramLabel = "FILE",
+      description =
+          "Writes a compact record as JSON: the results in groups, as docs/results/gpu keeps them.")
+  private @Nullable Path record;
+
   @Spec private CommandSpec spec = CommandSpec.create();
 
   @Override
@@ -121,8 +135,8 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
     int programs = programs();
     long first = seed(programs);
     var kinds = memory.stream().map(SelfTestCommand::kind).distinct().toList();
-    var file =
-        json == null ? Optional.<Path>empty() : Optional.of(OutputFile.writable("--json", json));
+    var file = writable("--json", json);
+    var recordFile = writable("--record", record);
     var env = Env.here();
     var options = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
 
@@ -144,11 +158,23 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
                     limits,
                     stop,
                     err));
-    if (file.isPresent()) {
-      WholeFile.write(file.get(), result.json(about(options)));
+    if (file.isPresent() || recordFile.isPresent()) {
+      var about = about(options, env.machine().gpus().driver());
+      if (file.isPresent()) {
+        WholeFile.write(file.get(), result.json(about));
+      }
+      if (recordFile.isPresent()) {
+        WholeFile.write(recordFile.get(), result.record(about));
+      }
     }
     report(result, options, programs > 0 ? OptionalLong.of(first) : OptionalLong.empty(), file);
+    recordFile.ifPresent(path -> spec.commandLine().getOut().println("record   " + path));
+    spec.commandLine().getOut().flush();
     return result.exitCode().code();
+  }
+
+  private static Optional<Path> writable(String option, @Nullable Path file) {
+    return file == null ? Optional.empty() : Optional.of(OutputFile.writable(option, file));
   }
 
   private int programs() {
@@ -239,13 +265,18 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
     err.flush();
   }
 
-  private static JsonObject about(SessionOptions options) {
-    var about = new JsonObject();
-    about.addProperty("braid", Installation.version());
-    about.addProperty("backend", options.backend().kind().toString());
-    about.addProperty("why", options.backend().why());
-    about.addProperty("ranks", options.ranks());
-    return about;
+  /// Loads NVIDIA's libraries, after ranks on GPUs have ended: they have chosen the same ones.
+  private JsonObject about(SessionOptions options, String driver) {
+    var versions = new TreeMap<String, String>();
+    if (options.backend().isCuda()) {
+      for (var library : Library.values()) {
+        Libraries.find(library)
+            .ifPresent(
+                found -> versions.put(library.name().toLowerCase(Locale.ROOT), found.version()));
+      }
+    }
+    return SelfTestFacts.of(
+        Installation.version(), LocalDate.now(ZoneOffset.UTC), options, quick, driver, versions);
   }
 
   private static String randomPrograms(List<TestedConfiguration> ways, long first) {

@@ -12,7 +12,7 @@ import java.util.TreeMap;
 /// has its own line.
 public final class SelfTestTable {
   /// Ways that share all parts except those with several values.
-  private record Group(List<SequencedSet<String>> parts, Outcome outcome, String said, int cases) {
+  record Group(List<SequencedSet<String>> parts, Outcome outcome, String said, int cases) {
     Group without(int part) {
       var others = new ArrayList<>(parts);
       others.set(part, new LinkedHashSet<>());
@@ -73,7 +73,9 @@ public final class SelfTestTable {
     return lines;
   }
 
-  private static List<Group> grouped(List<TestedConfiguration> ways) {
+  /// Returns all combinations of parts with one outcome together, so that few groups have every
+  /// way.
+  static List<Group> grouped(List<TestedConfiguration> ways) {
     var groups = new ArrayList<Group>();
     for (var way : ways) {
       var parts = new ArrayList<SequencedSet<String>>();

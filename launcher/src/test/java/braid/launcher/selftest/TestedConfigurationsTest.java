@@ -5,12 +5,21 @@ import static org.assertj.core.groups.Tuple.tuple;
 
 import braid.launcher.ExitCode;
 import braid.launcher.cell.CellFailure;
+import braid.launcher.machine.BackendChoice;
 import braid.launcher.selftest.TestedConfiguration.Outcome;
+import braid.launcher.session.SessionOptions;
+import braid.model.BackendKind;
+import braid.selftest.SelfTestRecord;
+import braid.selftest.TestedPath;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import java.nio.file.Path;
+import java.time.LocalDate;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 /// Progress of a self-test, from a rank's output to the screen.
@@ -112,5 +121,60 @@ class TestedConfigurationsTest {
         .containsExactly(
             "what", "method", "transport", "memory", "dtype", "outcome", "cases", "said");
     assertThat(last.get("outcome").getAsString()).isEqualTo("not_available");
+  }
+
+  private static JsonObject facts(BackendChoice backend, int ranks) {
+    return SelfTestFacts.of(
+        "0.1.0",
+        LocalDate.of(2026, 11, 24),
+        new SessionOptions(ranks, backend, Optional.empty(), Path.of("")),
+        true,
+        "580.95.05, CUDA 13.0",
+        Map.of("nccl", "2.28.9"));
+  }
+
+  private static BackendChoice onGpus(String... devices) {
+    return new BackendChoice(BackendKind.CUDA, "set in a test", List.of(devices));
+  }
+
+  @Test
+  void theFactsNameTheDateTheGpusAndTheLibraries() {
+    var shared = facts(onGpus("GPU 0: H200", "GPU 1: H200", "GPU 0: H200", "GPU 1: H200"), 4);
+    assertThat(shared)
+        .hasToString(
+            "{'braid':'0.1.0','date':'2026-11-24','backend':'cuda','why':'set in a test','ranks':4,'quick':true,'gpu':'H200','gpus':2,'sharedGpus':true,'driver':'580.95.05, CUDA 13.0','libraries':{'nccl':'2.28.9'}}"
+                .replace('\'', '"'));
+    assertThat(facts(onGpus("GPU 0: H200"), 1).get("sharedGpus").getAsBoolean()).isFalse();
+    assertThat(facts(new BackendChoice(BackendKind.HOST, "no GPU"), 2).keySet())
+        .containsExactly("braid", "date", "backend", "why", "ranks", "quick");
+  }
+
+  @Test
+  void aRecordIsReadAsItWasWritten() {
+    var ways = new ArrayList<TestedConfiguration>();
+    for (var memory : List.of("native", "ipc")) {
+      for (var method : List.of("ring", "direct")) {
+        ways.add(way(method, memory, "bf16", Outcome.OK));
+      }
+    }
+    ways.add(way("bulk", "native", "bf16", Outcome.WRONG));
+    ways.add(way("-", "nccl", "-", Outcome.NOT_AVAILABLE));
+    var facts = facts(onGpus("GPU 0: NVIDIA H200", "GPU 0: NVIDIA H200"), 2);
+    var text = new SelfTestResult(ways, Optional.empty()).record(facts);
+    assertThat(JsonParser.parseString(text).getAsJsonObject().getAsJsonArray("groups")).hasSize(3);
+    var record = SelfTestRecord.parse(text);
+    var where = "2026-11-24, 2 ranks on 1 x NVIDIA H200, driver 580.95.05, quick";
+    assertThat(lastRun(record, "gather: ring: native", "gather: direct: ipc")).isEqualTo(where);
+    assertThat(lastRun(record, "gather: ring: native", "gather: ring: nccl"))
+        .isEqualTo(where + ", without nccl memory");
+    assertThat(lastRun(record, "gather: ring", "gather: telepathy"))
+        .isEqualTo(where + ", without gather: telepathy");
+    assertThat(lastRun(record, "gather: bulk")).isEqualTo(where + ", wrong: gather: bulk");
+    assertThat(lastRun(record, "gather: nccl")).isEqualTo("not run");
+  }
+
+  private static String lastRun(SelfTestRecord record, String... paths) {
+    return SelfTestRecord.lastRun(
+        List.of(record), Stream.of(paths).map(TestedPath::parse).toList());
   }
 }

@@ -78,8 +78,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
   /// Errors of fp32, relative to the sum of weighted values or to the LSE.
   static final double FP32_ERROR = 1e-5;
 
-  /// Returns random cases of every method, pass and type. One sequence has cases for each transport;
-  /// packed sequences and deterministic gradients take turns.
+  /// Returns random cases of every method, pass and type. One sequence has cases for each
+  /// transport; packed sequences and deterministic gradients take turns.
   public static List<AttentionCase> table(int ranks, long seed) {
     return drawn(ranks, seed, CASES);
   }
