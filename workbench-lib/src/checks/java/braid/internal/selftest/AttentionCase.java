@@ -118,10 +118,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
       SplittableRandom random, AttentionSpec spec, ContextParallel method, Pass pass, int ranks) {
     int sharing = method.headRanks(ranks);
     var whole = spec.heads(spec.heads() * sharing, spec.kvHeads() * sharing);
-    return new AttentionCase(
-        whole,
-        how(random, method, whole, ranks),
-        pass);
+    return new AttentionCase(whole, how(random, method, whole, ranks), pass);
   }
 
   /// Returns the methods that the number of ranks allows, with the forms of their exchange.
