@@ -5,6 +5,7 @@ import braid.Candidates.Work;
 import braid.evidence.ChainStudy;
 import braid.evidence.Study;
 import braid.internal.report.statistics.RoundPlan;
+import braid.internal.report.value.Caveats;
 import braid.model.BraidException;
 import braid.model.Configuration;
 import braid.model.GemmSpec;
@@ -369,6 +370,10 @@ public final class Tuner {
       if (study.timesCount()) {
         best.set(at, study.best());
       }
+    }
+    boolean alone = chain.pipelines().stream().allMatch(each -> each.group().size() == 1);
+    if (alone && !best.isEmpty()) {
+      return new ChainStudy(best, tuned, Caveats.oneRank(chain.configuration(), 1));
     }
     if (tuned.isEmpty()) {
       throw new BraidException(

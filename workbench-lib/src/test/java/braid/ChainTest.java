@@ -406,6 +406,23 @@ class ChainTest {
   }
 
   @Test
+  void aChainOfOneRankKeepsItsTunings() {
+    LocalRanks.run(
+        1,
+        world -> {
+          try (var up = Pipeline.on(world).gemm(UP).overlap(Overlap.pipelined(2)).build();
+              var layer = Chain.of(up)) {
+            var study = Tuner.on(world).splits(1, 2).repeats(6).tune(layer);
+            assertThat(study.overlaps()).containsExactly(Overlap.pipelined(2));
+            assertThat(study.tuned()).isEmpty();
+            assertThat(study.display().text())
+                .isEqualTo(
+                    "one rank has nothing to communicate; try -n 4, or predict on a described machine");
+          }
+        });
+  }
+
+  @Test
   void chainsAreComparedWithAnUnfusedOne() {
     LocalRanks.run(
         2,

@@ -17,6 +17,7 @@ import braid.model.Overlap;
 import braid.model.Priority;
 import braid.model.Timing;
 import braid.model.Transport;
+import braid.schedule.simulation.Machine;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -47,6 +48,35 @@ class TunerTest {
     public void update(MimeBundle bundle, String displayId) {
       shown.add("update " + displayId + " " + bundle.text());
     }
+  }
+
+  @Test
+  void aDescribedMachinePredictsEveryConfiguration() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var study =
+              Tuner.on(world)
+                  .gemm(SMALL.dtype(DType.FP32))
+                  .splits(1, 2)
+                  .repeats(6)
+                  .predictedOn(Machine.h200x8())
+                  .run();
+          var prediction = study.prediction().orElseThrow();
+          assertThat(prediction.machine()).isEqualTo("h200x8, not calibrated");
+          assertThat(prediction.nanos()).hasSize(3).allMatch(nanos -> nanos > 0);
+          assertThat(study.table().columnNames()).contains("predicted ms");
+          assertThat(study.timesCount()).isTrue();
+          var plain =
+              Tuner.on(world)
+                  .steps("code")
+                  .step("one", () -> {})
+                  .step("two", () -> {})
+                  .repeats(6)
+                  .predictedOn(Machine.h200x8())
+                  .run();
+          assertThat(plain.prediction().orElseThrow().nanos()).containsExactly(0L, 0L);
+        });
   }
 
   @Test

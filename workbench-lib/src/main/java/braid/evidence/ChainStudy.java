@@ -9,6 +9,7 @@ import braid.model.MimeBundle;
 import braid.model.Overlap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.stream.Collectors;
 import tech.tablesaw.api.DoubleColumn;
 import tech.tablesaw.api.StringColumn;
@@ -18,7 +19,9 @@ import tech.tablesaw.api.Table;
 /// chain's time per tuned pipeline.
 ///
 /// @param overlaps overlaps of all pipelines of the chain, in order
-public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements Displayable {
+/// @param note reason why no pipeline was tuned; empty if any was
+public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned, Optional<String> note)
+    implements Displayable {
   private static final double NANOS_PER_MILLI = 1e6;
 
   /// Result for one pipeline.
@@ -31,9 +34,14 @@ public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements D
   public ChainStudy {
     overlaps = List.copyOf(overlaps);
     tuned = List.copyOf(tuned);
-    if (tuned.isEmpty()) {
+    if (tuned.isEmpty() && note.isEmpty()) {
       throw new BraidException("a chain's study needs 1 or more tuned pipelines but has none");
     }
+  }
+
+  /// Creates a study of a chain with tuned pipelines.
+  public ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) {
+    this(overlaps, tuned, Optional.empty());
   }
 
   /// Returns one row per tuned pipeline.
@@ -54,18 +62,26 @@ public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements D
     return Table.create("chain", pipeline, problem, best, time, unfused);
   }
 
-  /// Returns one line per tuned pipeline.
+  /// Returns one line per tuned pipeline, or the reason why there is none.
   public String headline() {
-    return tuned.stream()
-        .map(
-            each ->
-                String.format(
-                    Locale.ROOT, "pipeline %d: %s", each.pipeline(), each.study().headline()))
-        .collect(Collectors.joining("\n"));
+    return note.orElseGet(
+        () ->
+            tuned.stream()
+                .map(
+                    each ->
+                        String.format(
+                            Locale.ROOT,
+                            "pipeline %d: %s",
+                            each.pipeline(),
+                            each.study().headline()))
+                .collect(Collectors.joining("\n")));
   }
 
   @Override
   public MimeBundle display() {
+    if (note.isPresent()) {
+      return MimeBundle.text(note.get());
+    }
     var table = table();
     return MimeBundle.text(headline() + "\n" + HtmlTable.text(table, table.rowCount()))
         .with(

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import braid.bench.AttentionWorkload;
 import braid.bench.Workload;
+import braid.internal.report.value.Caveats;
 import braid.launcher.cli.Ran;
 import braid.schedule.simulation.Machine;
 import java.io.IOException;
@@ -155,6 +156,27 @@ class GpuCommandTest {
     assertThat(new GpuTable(List.of(BESIDE), ours, peers, Map.of()).text().lines().toList().get(2))
         .isEqualTo(
             "| GEMM beside all-gather 8192 × 8192 × 8192 | 1.00 | 5.00 | 3.00 | bulk | 1.50 (1.50–1.50) | ≤ 1.05 | 0.750 (0.750–0.750) | beside, NCCL | 67% | – |");
+  }
+
+  @Test
+  void timesOfSharedGpusHavePredictionsAndNoRatios() {
+    var ours = times(new ArrayList<>(), line(BESIDE, "unfused", 5), line(BESIDE, "bulk", 3));
+    var caption = Caveats.SHARED + "; predicted on h200x8, not calibrated";
+    var text =
+        new GpuTable(
+                List.of(BESIDE),
+                ours,
+                times(new ArrayList<>()),
+                Map.of(BESIDE.name(), Map.of("bulk", 1.75)))
+            .unjudged(caption);
+    assertThat(text.lines())
+        .containsExactly(
+            caption,
+            "",
+            "| workload | form | ms | from | to | predicted |",
+            "|---|---|---|---|---|---|",
+            "| GEMM beside all-gather 8192 × 8192 × 8192 | unfused | 5.00 | 5.00 | 5.00 | – |",
+            "| GEMM beside all-gather 8192 × 8192 × 8192 | bulk | 3.00 | 3.00 | 3.00 | 1.75 |");
   }
 
   private static Path executable(Path directory, String script) throws IOException {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.evidence.Runs;
 import braid.evidence.Study;
+import braid.internal.report.value.Caveats;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Manifest;
@@ -270,6 +271,51 @@ class RerunTest {
       assertThat(alone.exitCode()).as(alone.err()).isZero();
       assertThat(alone.out()).contains("nothing that is recorded differs");
     }
+  }
+
+  @Test
+  void timesOfSharedGpusAreNotComparedAndExitWith0() throws Exception {
+    var base = run("one", study("64", 1, 1));
+    var shared = run("one", shared(study("64", 1.5, 2)));
+    for (var sides : List.of(List.of(base, shared), List.of(shared, base))) {
+      var ran =
+          braid(
+              "compare",
+              sides.getFirst(),
+              sides.getLast(),
+              "--fail-on-undecided",
+              "--junit",
+              "shared.xml");
+      assertThat(ran.exitCode()).as(ran.err()).isZero();
+      assertThat(ran.out())
+          .contains(Caveats.SHARED + "; the times of 3 configurations are not compared")
+          .doesNotContain("FAST", "SLOW");
+      assertThat(directory.resolve("shared.xml"))
+          .content()
+          .contains("tests=\"3\" failures=\"0\" errors=\"0\" skipped=\"3\"")
+          .contains("<skipped message=\"" + Caveats.SHARED)
+          .doesNotContain("FAST", "SLOW");
+    }
+    var json = braid("compare", base, shared, "--json");
+    assertThat(json.exitCode()).isZero();
+    assertThat(json.out()).doesNotContain("FAST", "SLOW", "difference\"");
+    var read = JsonParser.parseString(json.out()).getAsJsonObject();
+    assertThat(read.get("verdict").getAsString()).isEqualTo("NOT_COMPARED");
+    assertThat(read.getAsJsonArray("studies").get(0).getAsJsonObject().get("times").getAsString())
+        .isEqualTo(Caveats.SHARED);
+    assertThat(braid("runs").out()).contains(Caveats.SHARED);
+  }
+
+  private static Study shared(Study study) {
+    var problem = new LinkedHashMap<>(study.problem());
+    Caveats.put(2, problem);
+    return new Study(
+        problem,
+        study.ranks(),
+        study.seed(),
+        study.unfusedFirst(),
+        study.unfusedAgain(),
+        study.trials());
   }
 
   @Test

@@ -33,6 +33,14 @@ class MachineTest {
   }
 
   @Test
+  void theNearestMachineHasTheSameGpus() {
+    assertThat(Machine.nearest("NVIDIA H200").name()).isEqualTo("h200x8");
+    assertThat(Machine.nearest("GPU 0: NVIDIA H200 NVL").name()).isEqualTo("h200x8");
+    assertThat(Machine.nearest("NVIDIA H100 80GB HBM3").name()).isEqualTo("h100x8");
+    assertThat(Machine.nearest("NVIDIA GeForce RTX 4090").name()).isEqualTo("h100x8");
+  }
+
+  @Test
   void hostsOfAMachineAreBehindASlowerLink() {
     var machine = Machine.named("h200x8x4hosts");
     assertThat(machine.link(0, 7)).isEqualTo(Machine.h200x8().links().inside());
