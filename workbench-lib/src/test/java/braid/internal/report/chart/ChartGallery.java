@@ -2,6 +2,7 @@ package braid.internal.report.chart;
 
 import braid.evidence.Charts;
 import braid.evidence.ProfileSet;
+import braid.evidence.Study;
 import braid.evidence.SyntheticProfiles;
 import braid.evidence.SyntheticReduction;
 import braid.evidence.SyntheticStudy;
@@ -176,6 +177,14 @@ public final class ChartGallery {
             .interval("p10 ms", "p90 ms")
             .chart());
     charts.put("timeline-rank-1-of-4", typical.timelineOf(1));
+    var shared = SyntheticStudy.shared(study.of(SyntheticStudy.overlaps(powers, 1, 2), model));
+    charts.put("shared-configurations", shared.chart());
+    charts.put("shared-heatmap", shared.heatmap());
+    var sharing = SyntheticProfiles.shared(typical);
+    charts.put("shared-timeline", sharing.timeline());
+    charts.put("shared-breakdown", sharing.breakdown());
+    charts.put(
+        "shared-bars", Charts.bars(Study.compared(List.of(shared)), "splits", "vs unfused %"));
     System.out.println(three.headline());
     System.out.println(reduction.display().text());
     Files.writeString(directory.resolve("trace.json"), reduction.chromeTrace());
@@ -188,6 +197,13 @@ public final class ChartGallery {
     System.out.println(typical.display().text());
     for (var chart : charts.entrySet()) {
       Files.write(directory.resolve(chart.getKey() + ".png"), ChartImage.png(chart.getValue()));
+      if (chart.getKey().startsWith("shared")) {
+        for (int width : new int[] {800, 420}) {
+          Files.write(
+              directory.resolve(chart.getKey() + "-" + width + ".png"),
+              ChartImage.png(chart.getValue(), width, ChartImage.height(chart.getValue())));
+        }
+      }
       Files.writeString(
           directory.resolve(chart.getKey() + ".svg"), ChartImage.svg(chart.getValue()));
     }
