@@ -323,7 +323,7 @@ class CapabilitiesPageTest {
   private static SelfTestRecord record(String date, int ranks, String what, String outcome) {
     return SelfTestRecord.parse(
         """
-        {"selftest": 1, "date": "%s", "ranks": %d, "quick": false, "gpu": "NVIDIA H200", "gpus": 1,
+        {"selftest": 1, "date": "%s", "backend": "cuda", "ranks": %d, "quick": false, "gpu": "NVIDIA H200", "gpus": 1,
          "sharedGpus": true, "driver": "580.95.05, CUDA 13.0", "groups": [
            {"what": ["%s"], "method": ["ring", "two-level"], "transport": ["copy_engine"],
             "memory": ["native", "ipc"], "dtype": ["bf16"], "outcome": "%s", "cases": 4, "said": ""}]}

@@ -1,5 +1,7 @@
 package braid.selftest;
 
+import braid.model.BackendKind;
+import braid.model.BraidException;
 import braid.model.MemoryKind;
 import braid.selftest.SelfTest.Configuration;
 import braid.selftest.SelfTest.Outcome;
@@ -58,6 +60,12 @@ public record SelfTestRecord(String where, int ranks, List<Group> groups) {
   /// Parses a record.
   public static SelfTestRecord parse(String json) {
     var record = JsonParser.parseString(json).getAsJsonObject();
+    var backend = record.get("backend").getAsString();
+    if (!backend.equals(BackendKind.CUDA.toString())) {
+      throw new BraidException(
+          "a record must be of backend cuda but was of %s; run braid selftest --record on GPUs"
+              .formatted(backend));
+    }
     int ranks = record.get("ranks").getAsInt();
     var where =
         "%s, %d ranks on %d x %s, driver %s%s"

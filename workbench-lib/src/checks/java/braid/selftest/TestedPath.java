@@ -23,10 +23,6 @@ public record TestedPath(String what, Set<String> parts) {
     parts = Set.copyOf(parts);
   }
 
-  public static TestedPath of(String what, String... parts) {
-    return new TestedPath(what, Set.of(parts));
-  }
-
   /// Parses a path as a page names it: `what: part: part`.
   public static TestedPath parse(String text) {
     var words = List.of(text.split(SEPARATOR));

@@ -53,8 +53,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "selftest",
     description =
-        "Runs every pattern by every method and every collective over every transport, then random programs, on all ranks, and"
-            + " compares with plain loops.",
+        "Runs every pattern by every method, attention and its gradients, every collective over every transport, chains, own"
+            + " schedules and bound tensors, then random programs, on all ranks, and compares with plain loops.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import braid.bench.AttentionWorkload;
+import braid.bench.Form;
 import braid.bench.Workload;
 import braid.internal.report.value.Caveats;
 import braid.launcher.cli.Ran;
@@ -126,6 +127,23 @@ class GpuCommandTest {
             each -> {
               assertThat(each.forms()).hasSize(1);
               assertThat(each.goal()).isEmpty();
+            });
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 0", "3, 0", "4, 1", "5, 0", "8, 2"})
+  void attentionHasARingExchangeAndEveryPairOfLevels(int ranks, int groups) {
+    assertThat(Workload.named(Workload.all(ranks, true, 1), "attention"))
+        .allSatisfy(
+            each -> {
+              assertThat(each.forms())
+                  .extracting(Form::name)
+                  .contains("ring, 1 split, neighbor to neighbor, replayed");
+              assertThat(each.forms())
+                  .filteredOn(form -> form.name().startsWith("two-level with"))
+                  .hasSize(groups)
+                  .allMatch(each::isPossible);
+              assertThat(each.leftOut()).hasSize(groups == 0 ? 1 : 0);
             });
   }
 
@@ -291,6 +309,10 @@ class GpuCommandTest {
     assertThat(ran.exitCode()).as(ran.err()).isZero();
     for (var passes : List.of("forward only", "forward + backward")) {
       var name = "attention 32 tokens, 8 KV heads, " + passes;
+      assertThat(ran.err())
+          .containsOnlyOnce(
+              name
+                  + " leaves out two-level: it needs two or more groups of two or more ranks but there are 3; try 4 ranks");
       for (var splits : List.of("1 split", "2 splits")) {
         assertThat(ran.err())
             .containsOnlyOnce(

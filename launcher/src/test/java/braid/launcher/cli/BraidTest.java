@@ -301,9 +301,12 @@ class BraidTest {
   @Test
   void testsItself() throws IOException {
     var found = directory.resolve("found.json");
+    var record = directory.resolve("record.json");
     var ran =
         Ran.here(
             "selftest",
+            "--record",
+            record.toString(),
             "-n",
             "2",
             "--backend",
@@ -318,6 +321,9 @@ class BraidTest {
             "--json",
             found.toString());
     assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(JsonParser.parseString(Files.readString(record)).getAsJsonObject().keySet())
+        .contains("date", "ranks", "quick", "groups")
+        .doesNotContain("ways", "gpu");
     assertThat(ran.err())
         .startsWith(
             """
@@ -333,7 +339,7 @@ class BraidTest {
         .contains(
             "\nrandom   5 programs from --seed 42: 5 right, 0 wrong\nselftest host, 2 ranks: ")
         .containsPattern("\nselftest host, 2 ranks: \\d+ ways right \\(\\d+ cases\\), 0 wrong, ")
-        .endsWith("json     " + found + "\n");
+        .endsWith("\njson     " + found + "\nrecord   " + record + "\n");
     assertThat(json(found).get("ok").getAsBoolean()).isTrue();
     assertThat(json(found).get("ranks").getAsInt()).isEqualTo(2);
   }
@@ -367,6 +373,8 @@ class BraidTest {
             + " --random 200",
         "selftest --timeout 0|braid: --timeout must be a positive number of seconds but was 0; try"
             + " --timeout 600",
+        "selftest --record none/r.json|braid: --record must be a file to write but none/r.json is in a"
+            + " directory that does not exist; try mkdir -p",
         "selftest --json none/s.json|braid: --json must be a file to write but none/s.json is in a"
             + " directory that does not exist; try mkdir -p",
         "bundle -o none/b.tar.xz|braid: -o must be a file to write but none/b.tar.xz is in a"

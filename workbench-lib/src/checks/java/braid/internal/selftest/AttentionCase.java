@@ -93,14 +93,13 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     var random = new SplittableRandom(seed);
     var cases = new ArrayList<AttentionCase>();
     var transports = Transport.values();
-    int turn = 0;
     for (boolean isPacked : List.of(false, true)) {
       for (var pass : Pass.values()) {
         boolean isTurn = isPacked || pass == Pass.DETERMINISTIC;
         for (var method : methods(ranks)) {
           for (var dtype : DTYPES) {
-            var over =
-                isTurn ? List.of(transports[turn++ % transports.length]) : List.of(transports);
+            int turn = (pass.ordinal() + dtype.ordinal()) % transports.length;
+            var over = isTurn ? List.of(transports[turn]) : List.of(transports);
             for (var transport : over) {
               for (int i = 0; i < count; i++) {
                 var spec = spec(random, ranks, isPacked).dtype(dtype);
@@ -298,7 +297,9 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     /// Requires the same gradients of a second run.
     private void runAgain(Findings findings) {
       var once = gradients();
-      Objects.requireNonNull(gradient).run();
+      var built = Objects.requireNonNull(gradient);
+      built.run();
+      context.alteration().accept(built.queryGradient());
       var twice = gradients();
       for (int i = 0; i < once.size(); i++) {
         findings.same(
