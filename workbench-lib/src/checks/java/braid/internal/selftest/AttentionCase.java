@@ -59,8 +59,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
           ContextParallel.ulysses(),
           ContextParallel.unfused());
 
-  /// Cases per method, pass, transport and type.
-  private static final int CASES = 3;
+  /// Cases per method, pass and type, over each transport or, in turns, over all.
+  private static final int CASES = 4;
 
   /// Powers of two and odd sizes; multiples of 8 and others; more than tensor cores take.
   private static final int[] HEAD_SIZES = {1, 3, 8, 16, 24, 33, 40, 64, 64, 72, 128, 128, 136, 260};
@@ -98,10 +98,9 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
         boolean isTurn = isPacked || pass == Pass.DETERMINISTIC;
         for (var method : methods(ranks)) {
           for (var dtype : DTYPES) {
-            int turn = (pass.ordinal() + dtype.ordinal()) % transports.length;
-            var over = isTurn ? List.of(transports[turn]) : List.of(transports);
-            for (var transport : over) {
-              for (int i = 0; i < count; i++) {
+            for (int i = 0; i < count; i++) {
+              int turn = (DTYPES.indexOf(dtype) + i) % transports.length;
+              for (var transport : isTurn ? List.of(transports[turn]) : List.of(transports)) {
                 var spec = spec(random, ranks, isPacked).dtype(dtype);
                 cases.add(random(random, spec, method.over(transport), pass, ranks));
               }
