@@ -5,6 +5,7 @@ import braid.internal.selftest.AttentionCase;
 import braid.internal.selftest.BoundTensorsCase;
 import braid.internal.selftest.ChainCase;
 import braid.internal.selftest.CollectiveCase;
+import braid.internal.selftest.CommunicationCase;
 import braid.internal.selftest.MemoryCase;
 import braid.internal.selftest.OwnScheduleCase;
 import braid.internal.selftest.PipelineCases;
@@ -108,6 +109,16 @@ record SelfTestPlan(
         SelfTest.Outcome.NOT_AVAILABLE,
         0,
         why);
+  }
+
+  /// Returns the configuration of a case that records units of communication.
+  static SelfTest.Configuration configuration(CommunicationCase recorded, MemoryKind kind) {
+    return new SelfTest.Configuration(
+        recorded.what(),
+        SelfTest.Configuration.ANY,
+        recorded.way().toString(),
+        kind.toString(),
+        CommunicationCase.DTYPE.toString());
   }
 
   /// Returns the cases for a kind of memory, by configuration.

@@ -151,7 +151,7 @@ final class SelfTestRun {
     if (why.isPresent()) {
       var way =
           new Configuration(
-              CommunicationCase.WHAT,
+              CommunicationCase.WHAT + "-communication",
               Configuration.ANY,
               Configuration.ANY,
               kind.toString(),
@@ -160,13 +160,7 @@ final class SelfTestRun {
       return;
     }
     for (var each : CommunicationCase.of(overlaps, collectives, group.size())) {
-      var way =
-          new Configuration(
-              each.what(),
-              Configuration.ANY,
-              each.way().toString(),
-              kind.toString(),
-              CommunicationCase.DTYPE.toString());
+      var way = SelfTestPlan.configuration(each, kind);
       var units = new AtomicReference<>("");
       var step = new Step(on -> units.set(each.check(new CaseContext(on, kind, alteration))), "");
       add(way, List.of(step), agreement, units::get);

@@ -1,10 +1,12 @@
 package braid.selftest;
 
 import braid.Capabilities;
+import braid.internal.selftest.CommunicationCase;
 import braid.model.BackendKind;
 import braid.model.DType;
 import braid.selftest.SelfTest.Configuration;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -45,22 +47,18 @@ public record TestedPath(String what, Set<String> parts) {
             quick,
             new SelfTestPlan.Random(0, 0),
             List.of());
-    return Capabilities.kinds().stream()
-        .flatMap(
-            kind ->
-                plan
-                    .cases(
-                        kind,
-                        Capabilities.of(backend).stream()
-                            .filter(row -> row.kind() == kind)
-                            .toList(),
-                        Capabilities.collectivesOf(backend).stream()
-                            .filter(row -> row.kind() == kind)
-                            .toList(),
-                        ranks)
-                    .keySet()
-                    .stream())
-        .collect(Collectors.toUnmodifiableSet());
+    var tested = new HashSet<Configuration>();
+    for (var kind : Capabilities.kinds()) {
+      var pipelines = Capabilities.of(backend).stream().filter(row -> row.kind() == kind).toList();
+      var collectives =
+          Capabilities.collectivesOf(backend).stream().filter(row -> row.kind() == kind).toList();
+      tested.addAll(plan.cases(kind, pipelines, collectives, ranks).keySet());
+      if (backend == BackendKind.CUDA) {
+        CommunicationCase.of(pipelines, collectives, ranks)
+            .forEach(each -> tested.add(SelfTestPlan.configuration(each, kind)));
+      }
+    }
+    return tested;
   }
 
   @Override

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import braid.Capabilities;
 import braid.LocalRanks;
 import braid.Tensor;
+import braid.internal.selftest.CommunicationCase;
 import braid.internal.selftest.Sweep;
 import braid.model.BackendKind;
 import braid.model.BraidException;
@@ -92,7 +93,7 @@ class SelfTestTest {
   void c2TheHostSaysWhyItRecordsNoUnitsOfCommunication() {
     var report = report(2, test -> test.quick().dtypes(DType.FP32).kinds(MemoryKind.NATIVE));
     assertThat(report.rows())
-        .filteredOn(row -> row.configuration().what().startsWith("units of communication"))
+        .filteredOn(row -> row.configuration().what().startsWith(CommunicationCase.WHAT))
         .singleElement()
         .satisfies(
             row -> {

@@ -59,9 +59,6 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
           ContextParallel.ulysses(),
           ContextParallel.unfused());
 
-  /// Cases per method, pass and type, over each transport or, in turns, over all.
-  private static final int CASES = 4;
-
   /// Powers of two and odd sizes; multiples of 8 and others; more than tensor cores take.
   private static final int[] HEAD_SIZES = {1, 3, 8, 16, 24, 33, 40, 64, 64, 72, 128, 128, 136, 260};
 
@@ -78,13 +75,13 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
   /// Errors of fp32, relative to the sum of weighted values or to the LSE.
   static final double FP32_ERROR = 1e-5;
 
-  /// Returns random cases of every method, pass and type. One sequence has cases for each
-  /// transport; packed sequences and deterministic gradients take turns.
+  /// Returns a random case of every method, pass, type and transport, of one sequence and packed.
   public static List<AttentionCase> table(int ranks, long seed) {
-    return drawn(ranks, seed, CASES);
+    return drawn(ranks, seed, DTYPES.size() * Transport.values().length);
   }
 
-  /// Returns the same with one case each.
+  /// Returns a random case of every method and pass, of one sequence and packed. Types and
+  /// transports take turns.
   public static List<AttentionCase> quick(int ranks, long seed) {
     return drawn(ranks, seed, 1);
   }
@@ -93,20 +90,20 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     var random = new SplittableRandom(seed);
     var cases = new ArrayList<AttentionCase>();
     var transports = Transport.values();
+    int turn = 0;
     for (boolean isPacked : List.of(false, true)) {
       for (var pass : Pass.values()) {
-        boolean isTurn = isPacked || pass == Pass.DETERMINISTIC;
         for (var method : methods(ranks)) {
-          for (var dtype : DTYPES) {
-            for (int i = 0; i < count; i++) {
-              int turn = (DTYPES.indexOf(dtype) + i) % transports.length;
-              for (var transport : isTurn ? List.of(transports[turn]) : List.of(transports)) {
-                var spec = spec(random, ranks, isPacked).dtype(dtype);
-                cases.add(random(random, spec, method.over(transport), pass, ranks));
-              }
-            }
+          for (int i = 0; i < count; i++) {
+            var dtype = DTYPES.get(turn % DTYPES.size());
+            var transport = transports[turn % transports.length];
+            turn++;
+            var spec = spec(random, ranks, isPacked).dtype(dtype);
+            cases.add(random(random, spec, method.over(transport), pass, ranks));
           }
         }
+        // So that a method's turns differ between passes.
+        turn++;
       }
     }
     return cases;

@@ -46,8 +46,8 @@ public record CommunicationCase(
     CollectiveWay way,
     List<Collective> collectives,
     List<PipelineCase> pipelines) {
-  /// Name of all cases.
-  public static final String WHAT = "units of communication";
+  /// Begin of the names of all cases.
+  public static final String WHAT = "units-of";
 
   public static final DType DTYPE = DType.BF16;
 
@@ -119,7 +119,7 @@ public record CommunicationCase(
   }
 
   public String what() {
-    return WHAT + (ofPipelines ? ": pipelines" : ": collectives");
+    return WHAT + (ofPipelines ? "-pipelines" : "-collectives");
   }
 
   Rule rule() {

@@ -115,10 +115,10 @@ class CommunicationCaseTest {
     assertThat(cases.stream().filter(each -> each.rule() == Rule.NO_KERNEL))
         .extracting(each -> each.what() + " over " + each.way())
         .containsExactly(
-            "units of communication: collectives over copy_engine",
-            "units of communication: collectives over pushing",
-            "units of communication: collectives over nccl_copy_engine",
-            "units of communication: pipelines over copy_engine");
+            "units-of-collectives over copy_engine",
+            "units-of-collectives over pushing",
+            "units-of-collectives over nccl_copy_engine",
+            "units-of-pipelines over copy_engine");
     assertThat(cases.stream().filter(each -> each.rule() == Rule.KERNEL))
         .extracting(CommunicationCase::way)
         .containsExactly(CollectiveWay.WORKERS, CollectiveWay.NCCL, CollectiveWay.WORKERS);

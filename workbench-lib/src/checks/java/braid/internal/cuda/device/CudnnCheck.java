@@ -8,7 +8,7 @@ import java.util.concurrent.ThreadLocalRandom;
 
 /// Checks cuDNN's attention of short sequences on this rank's GPU against plain loops.
 public record CudnnCheck(CudaDevice device) implements SelfCheck {
-  private static final int CASES = 100;
+  private static final int CASES = 40;
 
   /// Returns whether this machine has cuDNN.
   public static boolean isPossible() {
