@@ -130,7 +130,7 @@ record SelfTestPlan(
     var all = new ArrayList<TabledCase>();
     if (quick) {
       all.addAll(PipelineCases.quick(rows, ranks));
-      all.addAll(AttentionCase.quick(ranks, random.seed()));
+      all.addAll(AttentionCase.quick(dtypes, ranks, random.seed()));
       all.addAll(CollectiveCase.supported(CollectiveCase.quick(), collectives));
       all.addAll(MemoryCase.quick());
       all.addAll(BoundTensorsCase.quick(rows, ranks));
@@ -139,7 +139,7 @@ record SelfTestPlan(
     } else {
       all.addAll(PipelineCases.table(rows, ranks));
       all.addAll(PipelineCases.featuresAndOptions(rows, ranks));
-      all.addAll(AttentionCase.table(ranks, random.seed()));
+      all.addAll(AttentionCase.table(dtypes, ranks, random.seed()));
       all.addAll(CollectiveCase.supported(CollectiveCase.table(), collectives));
       all.addAll(CollectiveCase.supported(CollectiveCase.large(), collectives));
       all.addAll(MemoryCase.table());

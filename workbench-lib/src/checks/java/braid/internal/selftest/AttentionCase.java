@@ -75,31 +75,39 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
   /// Errors of fp32, relative to the sum of weighted values or to the LSE.
   static final double FP32_ERROR = 1e-5;
 
-  /// Returns a random case of every method, pass, type and transport, of one sequence and packed.
-  public static List<AttentionCase> table(int ranks, long seed) {
-    return drawn(ranks, seed, DTYPES.size() * Transport.values().length);
+  /// Returns a random case of every method, pass, transport and of these types that attention has,
+  /// of one sequence and packed.
+  public static List<AttentionCase> table(List<DType> dtypes, int ranks, long seed) {
+    return drawn(dtypes, ranks, seed, false);
   }
 
   /// Returns a random case of every method and pass, of one sequence and packed. Types and
   /// transports take turns.
-  public static List<AttentionCase> quick(int ranks, long seed) {
-    return drawn(ranks, seed, 1);
+  public static List<AttentionCase> quick(List<DType> dtypes, int ranks, long seed) {
+    return drawn(dtypes, ranks, seed, true);
   }
 
-  private static List<AttentionCase> drawn(int ranks, long seed, int count) {
+  private record Way(DType dtype, Transport transport) {}
+
+  private static List<AttentionCase> drawn(
+      List<DType> dtypes, int ranks, long seed, boolean takesTurns) {
+    var ways =
+        DTYPES.stream()
+            .filter(dtypes::contains)
+            .flatMap(dtype -> Arrays.stream(Transport.values()).map(each -> new Way(dtype, each)))
+            .toList();
+    if (ways.isEmpty()) {
+      return List.of();
+    }
     var random = new SplittableRandom(seed);
     var cases = new ArrayList<AttentionCase>();
-    var transports = Transport.values();
     int turn = 0;
     for (boolean isPacked : List.of(false, true)) {
       for (var pass : Pass.values()) {
         for (var method : methods(ranks)) {
-          for (int i = 0; i < count; i++) {
-            var dtype = DTYPES.get(turn % DTYPES.size());
-            var transport = transports[turn % transports.length];
-            turn++;
-            var spec = spec(random, ranks, isPacked).dtype(dtype);
-            cases.add(random(random, spec, method.over(transport), pass, ranks));
+          for (var way : takesTurns ? List.of(ways.get(turn++ % ways.size())) : ways) {
+            var spec = spec(random, ranks, isPacked).dtype(way.dtype);
+            cases.add(random(random, spec, method.over(way.transport), pass, ranks));
           }
         }
         // So that a method's turns differ between passes.

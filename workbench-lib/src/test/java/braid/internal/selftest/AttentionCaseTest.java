@@ -53,7 +53,7 @@ class AttentionCaseTest {
   @CsvSource({"0, query gradient", "1, key gradient", "2, value gradient", "3, output"})
   void oneWrongNumberIsFound(int altered, String name) {
     var cases =
-        AttentionCase.table(RANKS, 3).stream()
+        AttentionCase.table(AttentionCase.DTYPES, RANKS, 3).stream()
             .filter(each -> each.pass() == AttentionCase.Pass.BACKWARD)
             .toList();
     for (int i = 0; i < cases.size(); i += 19) {
@@ -69,7 +69,7 @@ class AttentionCaseTest {
   @Test
   void aGradientOfOtherBitsInASecondRunIsFound() {
     var tested =
-        AttentionCase.quick(RANKS, 3).stream()
+        AttentionCase.quick(AttentionCase.DTYPES, RANKS, 3).stream()
             .filter(each -> each.pass() == AttentionCase.Pass.DETERMINISTIC)
             .findFirst()
             .orElseThrow();
@@ -84,11 +84,13 @@ class AttentionCaseTest {
   @CsvSource({"1, 5", "2, 5", "3, 5", "4, 6", "6, 6"})
   void everyMethodHasEveryPassOfEveryTable(int ranks, int methods) {
     int passes = 2 * AttentionCase.Pass.values().length * methods;
-    assertThat(AttentionCase.quick(ranks, 1).stream().map(each -> each.what() + each.method()))
+    assertThat(
+            AttentionCase.quick(AttentionCase.DTYPES, ranks, 1).stream()
+                .map(each -> each.what() + each.method()))
         .hasSizeGreaterThanOrEqualTo(passes)
         .satisfies(all -> assertThat(all.stream().distinct()).hasSize(passes));
     assertThat(
-            AttentionCase.table(ranks, 1).stream()
+            AttentionCase.table(AttentionCase.DTYPES, ranks, 1).stream()
                 .map(each -> each.what() + each.method() + each.dtype() + each.how().transport())
                 .distinct())
         .hasSize(passes * AttentionCase.DTYPES.size() * Transport.values().length);
