@@ -87,7 +87,7 @@ final class SoakCells {
         case 1 -> new Failing("int broken = ;", List.of("illegal start of expression"));
         case 2 ->
             new Failing(
-                "if (world.rank() == %d) { var all = new long[Integer.MAX_VALUE - 8]; System.out.println(all.length); } world.barrier();"
+                "if (world.rank() == %d) { var all = new long[Integer.MAX_VALUE]; System.out.println(all.length); } world.barrier();"
                     .formatted(rank),
                 List.of(named, "OutOfMemoryError"));
         case 3 ->

@@ -106,7 +106,7 @@ public final class CudaBackend implements Backend {
 
   @Override
   public String link() {
-    return nvml.links();
+    return Gpu.count() == 1 ? "within the GPU" : nvml.links();
   }
 
   @Override
