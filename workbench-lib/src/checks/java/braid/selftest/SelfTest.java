@@ -168,16 +168,12 @@ public final class SelfTest {
 
   /// Returns the checks of this rank's GPU; none on the host.
   private static List<SelfCheck> ofGpu() {
-    if (!(RankContext.current().backend() instanceof CudaBackend gpu)) {
-      return List.of();
-    }
-    var all = new ArrayList<SelfCheck>();
-    all.add(new KernelCheck(gpu.device()));
-    all.add(new GemmCheck(gpu.device()));
-    if (CudnnCheck.isPossible()) {
-      all.add(new CudnnCheck(gpu.device()));
-    }
-    return all;
+    return RankContext.current().backend() instanceof CudaBackend gpu
+        ? List.of(
+            new KernelCheck(gpu.device()),
+            new GemmCheck(gpu.device()),
+            new CudnnCheck(gpu.device()))
+        : List.of();
   }
 
   /// One tested configuration; a part that does not apply is `-`.

@@ -74,13 +74,23 @@ final class SelfTestRun {
   }
 
   private void run(SelfCheck check, SelfTestAgreement agreement) {
-    add(
+    var way =
         new Configuration(
             "check: " + check.name(),
             Configuration.ANY,
             Configuration.ANY,
             Configuration.ANY,
-            Configuration.ANY),
+            Configuration.ANY);
+    var why =
+        stopped.isEmpty()
+            ? firstOf(group.gather(check.missing().orElse("")))
+            : Optional.<String>empty();
+    if (why.isPresent()) {
+      found(new Row(way, Outcome.NOT_AVAILABLE, 0, why.get()));
+      return;
+    }
+    add(
+        way,
         List.of(
             new Step(
                 _ -> {

@@ -10,9 +10,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
+/// Isolated, since OpenBLAS has one number of threads per process: gradients are equal to the last
+/// bit only while no other class sets it.
+@Isolated
 class AttentionCaseTest {
   private static final int RANKS = 2;
 

@@ -4,15 +4,16 @@ import braid.model.SelfCheck;
 import braid.natives.cudnn.AttentionSweep;
 import braid.natives.load.Libraries;
 import braid.natives.load.Libraries.Library;
+import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
 
 /// Checks cuDNN's attention of short sequences on this rank's GPU against plain loops.
 public record CudnnCheck(CudaDevice device) implements SelfCheck {
   private static final int CASES = 40;
 
-  /// Returns whether this machine has cuDNN.
-  public static boolean isPossible() {
-    return Libraries.find(Library.CUDNN).isPresent();
+  @Override
+  public Optional<String> missing() {
+    return Libraries.missing(Library.CUDNN);
   }
 
   @Override
