@@ -104,7 +104,6 @@ class PlanMemoryTest {
         });
   }
 
-  /// What a refusal recommends.
   @Test
   void moreSplitsAndFewerStreamsNeedLessMemory() {
     var spec = AttentionSpec.of(4096, 32, 8);

@@ -152,7 +152,7 @@ class SharedGpuTest {
   }
 
   @Test
-  void oneRankIsToldWhatToTry() {
+  void oneRankHasARemedyInEveryHeadline() {
     var times = List.of(9L, 9L, 9L, 9L, 9L, 9L);
     var backends = Map.of("cuda", "-n 4 --share-gpus, -n 4 --backend host", "host", "-n 4");
     backends.forEach(

@@ -95,7 +95,7 @@ class SelfTestTest {
   }
 
   @Test
-  void c2TheHostSaysWhyItRecordsNoUnitsOfCommunication() {
+  void c2TheHostRecordsNoUnitsAndNamesTheReason() {
     var report = report(2, test -> test.quick().dtypes(DType.FP32).kinds(MemoryKind.NATIVE));
     assertThat(report.rows())
         .filteredOn(row -> row.configuration().what().startsWith(CommunicationCase.WHAT))

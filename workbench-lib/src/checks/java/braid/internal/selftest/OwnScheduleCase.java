@@ -12,7 +12,7 @@ import java.util.List;
 ///
 /// @param isReplayed true to record an iteration and replay it
 public record OwnScheduleCase(Form form, DType dtype, boolean isReplayed) implements TabledCase {
-  /// What is written by hand.
+  /// The schedules.
   public enum Form {
     TWO_LEVELS("two-level-all-gather"),
     CHUNKS("chunked-all-gather"),

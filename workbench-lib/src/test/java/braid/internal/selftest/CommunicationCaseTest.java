@@ -82,7 +82,7 @@ class CommunicationCaseTest {
   }
 
   @Test
-  void kernelsAreSeenWhereTheyMustRun() {
+  void aWayByKernelsMustShowAKernel() {
     assertThat(CommunicationCase.fault(Rule.KERNEL, recorded(step(Stage.COPY, KERNEL)))).isEmpty();
     assertThat(CommunicationCase.fault(Rule.KERNEL, recorded(step(Stage.COPY, COPY))))
         .hasValue("a kernel must be recorded but only these ran: copy engine (channel 16) ×1");

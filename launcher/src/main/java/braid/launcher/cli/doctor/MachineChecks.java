@@ -13,6 +13,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import javax.tools.ToolProvider;
 
 /// Checks of JDK, cores, memory and other resources of ranks.
@@ -64,13 +66,16 @@ final class MachineChecks {
   }
 
   /// Check of the default backend.
-  private static Check backend(Env env, RankCount machine) {
-    var requested = env.backend().orElse("");
+  static Check backend(Env env, RankCount machine) {
     try {
       return Check.ok("backend", "backend", choice(env, machine).toString());
     } catch (BraidException e) {
-      return Check.missing(
-          "backend", "backend", String.valueOf(e.getMessage()), "unset BRAID_BACKEND=" + requested);
+      var set =
+          Stream.of("BRAID_BACKEND", braid.internal.rank.Env.SHARE_GPUS)
+              .filter(env.variables()::containsKey)
+              .map(name -> name + "=" + env.variables().get(name))
+              .collect(Collectors.joining(" and "));
+      return Check.missing("backend", "backend", String.valueOf(e.getMessage()), "unset " + set);
     }
   }
 

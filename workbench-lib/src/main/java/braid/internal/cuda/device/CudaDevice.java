@@ -53,7 +53,7 @@ public final class CudaDevice implements AutoCloseable {
             });
     int count = Gpu.count();
     if (env.ranksPerGpu(count) > 1) {
-      // Ranks of one GPU have different numbers of hosts, ranks of one host different GPUs.
+      // Ranks on one GPU get different hosts, and ranks on one host have different GPUs.
       Nccl.poseAsHost("braid-" + env.local().rank() / count);
     }
     var gpu = Gpu.open(device, "rank " + rank);
