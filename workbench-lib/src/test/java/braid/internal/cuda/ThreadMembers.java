@@ -30,7 +30,7 @@ public final class ThreadMembers {
   }
 
   /// Runs the body on every member, and returns the results in the members' order, or throws the
-  /// first member's failure.
+  /// first member's failure. Either way all members have ended.
   public static <T> List<T> run(List<Integer> ranks, Body<T> body) {
     var members = new ThreadMembers(ranks);
     var running = new ArrayList<CompletableFuture<T>>();
@@ -41,6 +41,8 @@ public final class ThreadMembers {
               () -> body.run(ranks.get(index), members.new Member(index)),
               task -> Thread.ofPlatform().daemon().start(task)));
     }
+    var ended = CompletableFuture.allOf(running.toArray(CompletableFuture<?>[]::new));
+    ended.handle((_, _) -> null).join();
     try {
       return running.stream().map(CompletableFuture::join).toList();
     } catch (CompletionException e) {
