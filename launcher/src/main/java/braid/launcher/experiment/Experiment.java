@@ -121,6 +121,7 @@ public final class Experiment {
     begun.getAsJsonArray("data").add(data);
     if (evidence instanceof Study study) {
       data.addProperty("problem", study.setting());
+      data.addProperty("load", Surroundings.load());
       begun.getAsJsonObject("seeds").addProperty("study " + savedRun.id(), study.seed());
     }
     write();

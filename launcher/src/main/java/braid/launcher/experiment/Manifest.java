@@ -23,6 +23,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.SequencedMap;
 
 /// The stored record of one run, as JSON with stable fields. `format` is raised if a field changes;
@@ -159,6 +160,40 @@ public record Manifest(JsonObject json) implements Displayable {
       }
     }
     return measured;
+  }
+
+  /// Returns the machine's load average when the run began; empty if it was not told.
+  OptionalDouble load() {
+    return at("machine.load").map(Manifest::load).orElse(OptionalDouble.empty());
+  }
+
+  /// Returns the highest load average right after a study of the run.
+  OptionalDouble loadMeasured() {
+    var loads = new ArrayList<Double>();
+    if (json.get("data") instanceof JsonArray data) {
+      for (var each : data) {
+        var load = each.getAsJsonObject().get("load");
+        if (load != null) {
+          load(load).ifPresent(loads::add);
+        }
+      }
+    }
+    return loads.stream().mapToDouble(load -> load).max();
+  }
+
+  /// A negative load is one that the system does not tell.
+  private static OptionalDouble load(JsonElement found) {
+    return found instanceof JsonPrimitive number && number.isNumber() && number.getAsDouble() >= 0
+        ? OptionalDouble.of(number.getAsDouble())
+        : OptionalDouble.empty();
+  }
+
+  /// Returns the number of the machine's cores; 1 if it was not told.
+  int cores() {
+    return at("machine.cores")
+        .filter(found -> found instanceof JsonPrimitive number && number.isNumber())
+        .map(JsonElement::getAsInt)
+        .orElse(1);
   }
 
   private static String value(JsonObject fields, String name) {

@@ -29,14 +29,19 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "compare",
     description =
-        "Judges whether run B is as fast as run A: each configuration SAME, FAST, SLOW or UNDECIDED; NOT_COMPARED if ranks shared a GPU.",
+        "Judges whether run B is as fast as run A: each configuration SAME, FAST, SLOW or"
+            + " UNDECIDED; MACHINE_DIFFERED if the machine changed too much to tell, NOT_COMPARED"
+            + " if ranks shared a GPU. If the reference itself moved, each configuration is judged"
+            + " beside its own run's reference.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
-      " 0:nothing is slower (undecided is not slower, unless --fail-on-undecided), or ranks shared a GPU",
+      " 0:nothing is slower (undecided is not slower, unless --fail-on-undecided), or ranks shared"
+          + " a GPU",
       " 1:the JUnit report could not be written",
       " 2:there is no such run, or the two are not of one problem",
+      " 5:nothing is slower as far as can be told, but the machine differed too much to judge all",
       " 6:something is slower in B, or undecided with --fail-on-undecided; stderr says which",
     },
     footerHeading = "%nExamples:%n",
@@ -66,6 +71,13 @@ public final class CompareCommand implements Callable<Integer> {
   private @Nullable String threshold;
 
   @Option(
+      names = "--absolute",
+      description =
+          "Judges times even if the reference moved: on a machine of your own, this finds what"
+              + " makes the reference slower too.")
+  private boolean absolute;
+
+  @Option(
       names = "--fail-on-undecided",
       description = "Exits with 6 also where a configuration is UNDECIDED.")
   private boolean failOnUndecided;
@@ -82,14 +94,16 @@ public final class CompareCommand implements Callable<Integer> {
 
   @Spec private CommandSpec spec = CommandSpec.create();
 
+  private double share;
+
   @Override
   public Integer call() {
-    double share = share();
+    share = share();
     var report = junit == null ? null : OutputFile.writable("--junit", junit);
     var experiments = new Experiments(Path.of("").toAbsolutePath().resolve("runs"));
     var a = Source.named(first, experiments);
     var b = Source.named(second, experiments);
-    var comparisons = pair(a, b, share);
+    var comparisons = pair(a, b);
     var differences = differences(a, b);
     var verdict = verdict(comparisons);
     var out = spec.commandLine().getOut();
@@ -124,8 +138,17 @@ public final class CompareCommand implements Callable<Integer> {
       say(
           undecided
               + (undecided == 1 ? " configuration is" : " configurations are")
-              + " undecided, none is slower; measure more rounds, or leave out --fail-on-undecided");
+              + " undecided, none is slower; measure more rounds, or leave out"
+              + " --fail-on-undecided");
       return ExitCode.SLOWER;
+    }
+    if (comparisons.stream().anyMatch(each -> each.verdict() == Verdict.MACHINE_DIFFERED)) {
+      say(
+          "the machine differed between the runs, so nothing can be said of what it hides; compare"
+              + " on"
+              + " a quieter machine, or in turns: braid compare --interleave %s %s"
+                  .formatted(first, second));
+      return ExitCode.MACHINE_DIFFERED;
     }
     return ExitCode.OK;
   }
@@ -159,10 +182,10 @@ public final class CompareCommand implements Callable<Integer> {
   }
 
   /// Pairs the k-th study of a problem with the k-th of that problem in the other run.
-  private static List<Comparison> pair(Source a, Source b, double share) {
+  private List<Comparison> pair(Source a, Source b) {
     if (a.studies().size() == 1 && b.studies().size() == 1) {
       // Throws with the difference.
-      return List.of(Comparison.of(a.studies().getFirst(), b.studies().getFirst(), share));
+      return List.of(compared(a.studies().getFirst(), b.studies().getFirst()));
     }
     var left = new ArrayList<>(b.studies());
     var comparisons = new ArrayList<Comparison>();
@@ -170,7 +193,7 @@ public final class CompareCommand implements Callable<Integer> {
       var other = left.stream().filter(each -> Comparison.alike(study, each)).findFirst();
       if (other.isPresent()) {
         left.remove(other.get());
-        comparisons.add(Comparison.of(study, other.get(), share));
+        comparisons.add(compared(study, other.get()));
       }
     }
     if (comparisons.isEmpty()) {
@@ -179,6 +202,12 @@ public final class CompareCommand implements Callable<Integer> {
               .formatted(a.id(), settings(a), b.id(), settings(b)));
     }
     return comparisons;
+  }
+
+  private Comparison compared(Study before, Study after) {
+    return absolute
+        ? Comparison.ofTimes(before, after, share)
+        : Comparison.of(before, after, share);
   }
 
   private static String settings(Source source) {
@@ -192,7 +221,12 @@ public final class CompareCommand implements Callable<Integer> {
   }
 
   private static Verdict verdict(List<Comparison> comparisons) {
-    return Stream.of(Verdict.SLOW, Verdict.FAST, Verdict.UNDECIDED, Verdict.NOT_COMPARED)
+    return Stream.of(
+            Verdict.SLOW,
+            Verdict.MACHINE_DIFFERED,
+            Verdict.FAST,
+            Verdict.UNDECIDED,
+            Verdict.NOT_COMPARED)
         .filter(verdict -> comparisons.stream().anyMatch(each -> each.verdict() == verdict))
         .findFirst()
         .orElse(Verdict.SAME);
