@@ -48,7 +48,7 @@ public final class GatePairs {
     }
     int pairs = args.length > 1 ? Integer.parseInt(args[1]) : 100;
     var directory = args.length > 2 ? Files.createDirectories(Path.of(args[2])) : null;
-    measure(what, M);
+    measure(M);
     var counts = new Counts();
     var random = new Random(1);
     for (int pair = 1; pair <= pairs; pair++) {
@@ -116,13 +116,13 @@ public final class GatePairs {
             new ProcessBuilder("nice", "-n", Integer.toString(load.nicer()), "sh", "-c", loop)
                 .start());
       }
-      return measure("gate", m);
+      return measure(m);
     } finally {
       processes.forEach(Process::destroyForcibly);
     }
   }
 
-  private static Study measure(String name, int m) {
+  private static Study measure(int m) {
     var measured = new AtomicReference<Study>();
     LocalRanks.run(
         RANKS,

@@ -14,6 +14,7 @@ import braid.model.Displayable;
 import braid.model.Estimate;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
+import braid.model.Reading;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -27,6 +28,7 @@ import java.util.OptionalInt;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.stream.Stream;
 import tech.tablesaw.api.DoubleColumn;
 import tech.tablesaw.api.IntColumn;
@@ -195,6 +197,55 @@ public record Comparison(
         Math.max(floor, drift),
         differing(first, second),
         unmatched);
+  }
+
+  /// Returns one study of the rounds of several, which were measured in turns with those of another
+  /// program. Configurations that one of them lacks are left out.
+  ///
+  /// @throws BraidException if they are of different problems, or share no configuration
+  public static Study pooled(List<Study> turns) {
+    var first = turns.getFirst();
+    turns.forEach(turn -> requireAlike(first, turn));
+    var trials = new ArrayList<Study.Trial>();
+    for (var trial : first.trials()) {
+      var same =
+          turns.stream()
+              .flatMap(turn -> turn.trials().stream())
+              .filter(each -> each.configuration().equals(trial.configuration()))
+              .toList();
+      if (same.size() == turns.size()) {
+        trials.add(
+            new Study.Trial(
+                trial.configuration(),
+                joined(same, Study.Trial::nanos),
+                readings(same, Study.Trial::readings)));
+      }
+    }
+    if (trials.isEmpty()) {
+      throw new BraidException(
+          "studies that are pooled must share a configuration but share none; compare them one by"
+              + " one");
+    }
+    return new Study(
+        first.problem(),
+        first.ranks(),
+        first.seed(),
+        joined(turns, Study::unfusedFirst),
+        joined(turns, Study::unfusedAgain),
+        trials,
+        readings(turns, Study::unfusedReadings),
+        first.reference());
+  }
+
+  private static <T, V> List<V> joined(List<T> turns, Function<T, List<V>> part) {
+    return turns.stream().flatMap(turn -> part.apply(turn).stream()).toList();
+  }
+
+  /// Returns no readings if one of them has none.
+  private static <T> List<Reading> readings(List<T> turns, Function<T, List<Reading>> part) {
+    return turns.stream().anyMatch(turn -> part.apply(turn).isEmpty())
+        ? List.of()
+        : joined(turns, part);
   }
 
   /// Returns true if both studies are of one problem, on whatever machine.

@@ -22,12 +22,6 @@ import java.util.OptionalInt;
 ///   own. Anything else is `MACHINE_DIFFERED`.
 /// - If the reference did not move, a configuration is different only if both changes agree, and
 ///   the change beside the reference exceeds the farthest that the reference may have moved.
-///
-/// @param firstReference time of the reference per round
-/// @param threshold share within which a difference does not matter
-/// @param floor larger noise floor of the two studies; shrinks with more rounds
-/// @param drift larger drift within one of the two studies; does not
-/// @param confidence confidence of each interval
 final class Judge {
   /// Movements of the reference that a change beside it must exceed: in simulations of busy
   /// machines, and on real ones, configurations moved up to 1.5 times as much beside the reference
@@ -43,6 +37,11 @@ final class Judge {
   private final int rounds;
   private final Estimate reference;
 
+  /// @param firstReference time of the reference per round
+  /// @param threshold share within which a difference does not matter
+  /// @param floor larger noise floor of the two studies, which shrinks with more rounds
+  /// @param drift larger drift within one of the two studies, which does not
+  /// @param confidence confidence of each interval
   Judge(
       double[] firstReference,
       double[] secondReference,
@@ -104,8 +103,8 @@ final class Judge {
         more(verdict, rule));
   }
 
-  /// @param narrower factor of the intervals' widths
   private interface Rule {
+    /// @param narrower factor of the intervals' widths
     Verdict verdict(double narrower);
   }
 

@@ -32,7 +32,7 @@ class BusyMachineTest {
     }
   }
 
-  private enum Load {
+  enum Load {
     NONE,
     /// All the time, up to three runnable processes for two cores.
     STEADY,

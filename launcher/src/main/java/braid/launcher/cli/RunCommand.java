@@ -26,7 +26,6 @@ import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
@@ -115,7 +114,7 @@ final class RunCommand implements Callable<Integer> {
       paramLabel = "OUT.ipynb",
       description =
           "The file to save it in; of several notebooks, the directory. Default: NAME.out.ipynb in"
-              + " the current directory.")
+              + " the folder of the run, runs/ID.")
   private @Nullable Path output;
 
   @Option(
@@ -130,8 +129,8 @@ final class RunCommand implements Callable<Integer> {
       names = "--memory",
       paramLabel = "KIND",
       description =
-          "Kind of symmetric memory of tensors and pipelines that name none: auto, native, ipc, nccl"
-              + " or nvshmem. Default: BRAID_SYMMETRIC_MEMORY, else auto.")
+          "Kind of symmetric memory of tensors and pipelines that name none: auto, native, ipc,"
+              + " nccl or nvshmem. Default: BRAID_SYMMETRIC_MEMORY, else auto.")
   private @Nullable String memory;
 
   @Option(names = "--log-output", description = "Prints the output of the cells to stderr too.")
@@ -154,8 +153,8 @@ final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--check",
       description =
-          "Compares each notebook with the outputs stored in it: the same cells succeed, with the same"
-              + " kinds of output and the same columns of tables; never a number.")
+          "Compares each notebook with the outputs stored in it: the same cells succeed, with the"
+              + " same kinds of output and the same columns of tables; never a number.")
   private boolean check;
 
   @Option(
@@ -182,8 +181,7 @@ final class RunCommand implements Callable<Integer> {
     if (helpNotebook) {
       return listParameters();
     }
-    var limits =
-        new TimeLimits(seconds("--cell-timeout", cellTimeout), seconds("--timeout", timeout));
+    var limits = TimeLimits.of(timeout, cellTimeout);
     var inputs = RunInputs.of(notebooks, output, parameters(), check);
     var home = WorkingDirectory.called();
     var env = Env.here();
@@ -199,7 +197,8 @@ final class RunCommand implements Callable<Integer> {
             limits,
             failFast,
             logOutput,
-            input -> new Experiment(home.resolve("runs"), () -> facts(input, options, env)),
+            input ->
+                new Experiment(home.resolve("runs"), folder -> facts(input, folder, options, env)),
             err);
     var facts = ReportFacts.of(arguments(spec), options, machine);
     return queue.run(reports.ending(facts, spec.commandLine().getOut(), err));
@@ -235,10 +234,10 @@ final class RunCommand implements Callable<Integer> {
     notebooks = List.of(notebooks.getFirst());
   }
 
-  private JsonObject facts(RunInput input, SessionOptions options, Env env) {
+  private JsonObject facts(RunInput input, Path folder, SessionOptions options, Env env) {
     return new RunFacts(arguments(spec), options.home())
         .workingDirectory(cwd)
-        .notebook(input.notebook(), input.file(), input.output())
+        .notebook(input.notebook(), input.file(), input.output(folder))
         .limits(Optional.ofNullable(timeout), Optional.ofNullable(cellTimeout))
         .of(options, env);
   }
@@ -277,28 +276,5 @@ final class RunCommand implements Callable<Integer> {
               .formatted(text, e.getMessage()),
           e);
     }
-  }
-
-  /// Parses the duration of an option; throws an error that names it.
-  static Optional<Duration> seconds(String option, @Nullable String text) {
-    if (text == null) {
-      return Optional.empty();
-    }
-    double seconds;
-    try {
-      seconds = Double.parseDouble(text);
-    } catch (NumberFormatException e) {
-      seconds = Double.NaN;
-    }
-    if (!(seconds > 0 && seconds < Integer.MAX_VALUE)) {
-      throw new BraidException(
-          option
-              + " must be a positive number of seconds but was "
-              + text
-              + "; try "
-              + option
-              + " 600");
-    }
-    return Optional.of(Duration.ofMillis((long) Math.ceil(seconds * 1e3)));
   }
 }

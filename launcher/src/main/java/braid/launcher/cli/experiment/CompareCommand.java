@@ -6,6 +6,7 @@ import braid.evidence.Study;
 import braid.launcher.Counted;
 import braid.launcher.ExitCode;
 import braid.launcher.OutputFile;
+import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.experiment.Differences;
 import braid.launcher.experiment.Experiments;
 import braid.model.BraidException;
@@ -43,6 +44,7 @@ import picocli.CommandLine.Spec;
       " 2:there is no such run, or the two are not of one problem",
       " 5:nothing is slower as far as can be told, but the machine differed too much to judge all",
       " 6:something is slower in B, or undecided with --fail-on-undecided; stderr says which",
+      " 1, 3, 4, 130, 138, 143:with --interleave, as of run",
     },
     footerHeading = "%nExamples:%n",
     footer = {
@@ -50,6 +52,7 @@ import picocli.CommandLine.Spec;
       "  braid compare 0a1b2c latest --fail-on-undecided --junit compare.xml",
       "  braid compare baseline/runs/20260131T235959000Z-0a1b2c 3d4e5f --threshold 5",
       "  braid compare 0a1b2c 3d4e5f --json | jq .verdict",
+      "  braid compare 0a1b2c 3d4e5f --interleave --turns 5",
     })
 public final class CompareCommand implements Callable<Integer> {
   private static final double PERCENT = 100;
@@ -69,6 +72,21 @@ public final class CompareCommand implements Callable<Integer> {
       description =
           "A smaller difference does not matter, nor does one within the noise. Default: 3.")
   private @Nullable String threshold;
+
+  @Option(
+      names = "--interleave",
+      description =
+          "Repeats A and B in turns, on fresh ranks each time, and compares the rounds of all"
+              + " turns: what the machine does meanwhile meets both. Both are repeated by this"
+              + " Braid, on this machine and in this environment; they can differ in notebook,"
+              + " parameters, ranks, link and memory.")
+  private boolean interleave;
+
+  @Option(
+      names = "--turns",
+      paramLabel = "N",
+      description = "Turns of each run with --interleave. Default: 3.")
+  private @Nullable Integer turns;
 
   @Option(
       names = "--absolute",
@@ -97,12 +115,24 @@ public final class CompareCommand implements Callable<Integer> {
   private double share;
 
   @Override
-  public Integer call() {
+  public Integer call() throws IOException {
     share = share();
     var report = junit == null ? null : OutputFile.writable("--junit", junit);
-    var experiments = new Experiments(Path.of("").toAbsolutePath().resolve("runs"));
+    var experiments = new Experiments(WorkingDirectory.called().resolve("runs"));
     var a = Source.named(first, experiments);
     var b = Source.named(second, experiments);
+    if (turns != null && !interleave) {
+      throw new BraidException("--turns has no effect without --interleave; add it");
+    }
+    if (interleave) {
+      var repeated = new Turns(a, b, turns == null ? Turns.DEFAULT : turns, spec);
+      var code = repeated.run(experiments);
+      if (code != ExitCode.OK) {
+        return code.code();
+      }
+      a = repeated.first();
+      b = repeated.second();
+    }
     var comparisons = pair(a, b);
     var differences = differences(a, b);
     var verdict = verdict(comparisons);
@@ -179,6 +209,11 @@ public final class CompareCommand implements Callable<Integer> {
               .formatted(threshold));
     }
     return percent / PERCENT;
+  }
+
+  /// Returns true if it runs cells.
+  public boolean runsCells() {
+    return interleave;
   }
 
   /// Pairs the k-th study of a problem with the k-th of that problem in the other run.

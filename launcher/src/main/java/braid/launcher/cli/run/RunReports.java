@@ -36,7 +36,7 @@ public final class RunReports {
     var taken = new LinkedHashMap<Path, String>();
     for (var input : inputs.all()) {
       taken.put(absolute(Path.of(input.notebook().name())), "the notebook");
-      taken.put(absolute(input.output()), "the output notebook");
+      input.saved().ifPresent(saved -> taken.put(absolute(saved), "the output notebook"));
     }
     return new RunReports(own("--junit", junit, taken), own("--report", html, taken));
   }

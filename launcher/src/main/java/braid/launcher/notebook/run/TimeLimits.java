@@ -1,7 +1,9 @@
 package braid.launcher.notebook.run;
 
+import braid.model.BraidException;
 import java.time.Duration;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /// Time limits of a cell and of a whole run. The run's clock starts at construction.
 public final class TimeLimits {
@@ -12,6 +14,31 @@ public final class TimeLimits {
   public TimeLimits(Optional<Duration> cell, Optional<Duration> total) {
     this.cell = cell;
     this.total = total;
+  }
+
+  /// Parses the limits as the user wrote them.
+  ///
+  /// @throws BraidException if one is not a positive number of seconds
+  public static TimeLimits of(@Nullable String timeout, @Nullable String cellTimeout) {
+    return new TimeLimits(parse("--cell-timeout", cellTimeout), parse("--timeout", timeout));
+  }
+
+  private static Optional<Duration> parse(String option, @Nullable String text) {
+    if (text == null) {
+      return Optional.empty();
+    }
+    double seconds;
+    try {
+      seconds = Double.parseDouble(text);
+    } catch (NumberFormatException e) {
+      seconds = Double.NaN;
+    }
+    if (!(seconds > 0 && seconds < Integer.MAX_VALUE)) {
+      throw new BraidException(
+          "%s must be a positive number of seconds but was %s; try %s 600"
+              .formatted(option, text, option));
+    }
+    return Optional.of(Duration.ofMillis((long) Math.ceil(seconds * 1e3)));
   }
 
   public static TimeLimits none() {
