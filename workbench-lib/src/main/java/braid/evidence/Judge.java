@@ -63,15 +63,20 @@ final class Judge {
   ///
   /// @param alone true if its change is a verdict of its own, not one on the machine
   Row reference(String name, boolean alone) {
-    var verdict = verdict(reference, margin(1));
+    Rule rule =
+        narrower -> {
+          var then = narrowed(reference, narrower);
+          return moved(then) && !alone ? Verdict.MACHINE_DIFFERED : verdict(then, margin(narrower));
+        };
+    var verdict = rule.verdict(1);
     return new Row(
         name,
         median(firstReference),
         median(secondReference),
         reference,
         Optional.empty(),
-        isClaim(verdict) && !alone ? Verdict.MACHINE_DIFFERED : verdict,
-        more(verdict, narrower -> verdict(narrowed(reference, narrower), margin(narrower))));
+        verdict,
+        more(verdict, rule));
   }
 
   /// Returns the row of a configuration.
@@ -112,17 +117,24 @@ final class Judge {
     double ownMargin = Math.max(threshold, floor * narrower);
     var ofTime = verdict(time, margin(narrower));
     var ofQuotient = verdict(beside, ownMargin);
-    if (isClaim(verdict(reference, margin(narrower)))) {
+    if (moved(reference)) {
       boolean exceeds = Math.abs(beside.value()) > MOVEMENTS * Math.abs(reference.value());
       return ofQuotient == Verdict.SAME || (isClaim(ofQuotient) && exceeds)
           ? ofQuotient
           : Verdict.MACHINE_DIFFERED;
     }
-    double moved = Math.max(Math.abs(reference.low()), Math.abs(reference.high()));
+    double farthest = Math.max(Math.abs(reference.low()), Math.abs(reference.high()));
     boolean agree =
         (ofTime == Verdict.SLOW ? beside.low() > 0 : beside.high() < 0)
-            && Math.abs(beside.value()) > Math.max(ownMargin, moved);
+            && Math.abs(beside.value()) > Math.max(ownMargin, farthest);
     return isClaim(ofTime) && !agree ? Verdict.UNDECIDED : ofTime;
+  }
+
+  /// Returns true if the reference surely changed by more than the threshold. A noise that is
+  /// larger is no excuse: a busy machine is noisy too.
+  private boolean moved(Estimate reference) {
+    return reference.confidence() >= confidence
+        && (reference.low() > threshold || reference.high() < -threshold);
   }
 
   private static boolean isClaim(Verdict verdict) {

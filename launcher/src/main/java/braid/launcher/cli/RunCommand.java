@@ -67,6 +67,7 @@ import picocli.CommandLine.Spec;
       "  braid run tune.ipynb tuned.ipynb -p m=8192 --log-output",
       "  braid run notebooks/*.ipynb -n 4 -o results --report results/report.html",
       "  braid run recorded.ipynb --check",
+      "  braid run tune.ipynb --until-decided 10m --summary tune.md",
     })
 final class RunCommand implements Callable<Integer> {
   @picocli.CommandLine.Parameters(
@@ -148,6 +149,15 @@ final class RunCommand implements Callable<Integer> {
       description = "Ends a notebook if one of its cells takes longer than this.")
   private @Nullable String cellTimeout;
 
+  @Option(
+      names = "--until-decided",
+      paramLabel = "TIME",
+      description =
+          "Lets the studies measure beyond their budgets until they are decided: 600, 90s, 10m or"
+              + " 1h for all studies of a notebook together. The end of the run says which are. A"
+              + " study with a fixed number of rounds keeps it.")
+  private @Nullable String untilDecided;
+
   @Mixin private ReportOptions written = new ReportOptions();
 
   @Option(
@@ -206,7 +216,11 @@ final class RunCommand implements Callable<Integer> {
 
   private SessionOptions session(Env env, RankCount machine, Path home) {
     var options = ranks.session(env, machine, home);
-    return memory == null ? options : options.withMemory("--memory", MemoryKind.parse(memory));
+    var decided =
+        untilDecided == null
+            ? options
+            : options.withUntilDecided(TimeLimits.duration("--until-decided", untilDecided));
+    return memory == null ? decided : decided.withMemory("--memory", MemoryKind.parse(memory));
   }
 
   /// Returns true for papermill's form: a notebook and its output. With a folder as output both are

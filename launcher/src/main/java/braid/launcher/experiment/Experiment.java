@@ -123,6 +123,7 @@ public final class Experiment {
     if (evidence instanceof Study study) {
       data.addProperty("problem", study.setting());
       data.addProperty("load", Surroundings.load());
+      data.addProperty("decided", study.isDecided());
       begun.getAsJsonObject("seeds").addProperty("study " + savedRun.id(), study.seed());
     }
     write();

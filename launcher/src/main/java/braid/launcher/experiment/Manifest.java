@@ -103,6 +103,24 @@ public record Manifest(JsonObject json) implements Displayable {
     return Optional.of(found);
   }
 
+  /// Returns the file name of its notebook; of a session in Jupyter, which has none, these words.
+  public String notebook() {
+    return text("notebook.name").orElse("a session in Jupyter");
+  }
+
+  /// Returns true if it ran that notebook.
+  ///
+  /// @param name file name, with or without its ending, or the last parts of a path
+  public boolean isOf(String name) {
+    var path = Path.of(text("notebook.path").orElse(notebook()));
+    var wanted = Path.of(name).normalize();
+    return path.endsWith(wanted) || path.endsWith(wanted + ".ipynb");
+  }
+
+  public boolean hasStudy() {
+    return measured().stream().anyMatch(Measured::isStudy);
+  }
+
   public Instant started() {
     return text("started").map(Instant::parse).orElse(Instant.EPOCH);
   }
@@ -134,7 +152,8 @@ public record Manifest(JsonObject json) implements Displayable {
   /// @param kind `profiles` or `study`
   /// @param problem problem of a study in one line; empty for profiles
   /// @param headline result in one line
-  public record Measured(String id, String kind, String problem, String headline) {
+  /// @param decided true for a study that shows of every configuration whether it is the best
+  public record Measured(String id, String kind, String problem, String headline, boolean decided) {
     public boolean isStudy() {
       return kind.equals("study");
     }
@@ -156,7 +175,8 @@ public record Manifest(JsonObject json) implements Displayable {
                 fields.get("id").getAsString(),
                 value(fields, "kind"),
                 value(fields, "problem"),
-                value(fields, "found")));
+                value(fields, "found"),
+                value(fields, "decided").equals("true")));
       }
     }
     return measured;

@@ -9,6 +9,7 @@ import braid.launcher.OutputFile;
 import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.experiment.Differences;
 import braid.launcher.experiment.Experiments;
+import braid.launcher.experiment.Manifest;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -60,11 +61,21 @@ public final class CompareCommand implements Callable<Integer> {
   @Parameters(
       index = "0",
       paramLabel = "A",
-      description = "A run or a study: id, path, latest or previous.")
+      description =
+          "A run or a study: id, path, latest or previous, which mean runs with a study of one"
+              + " notebook.")
   private String first = "";
 
   @Parameters(index = "1", paramLabel = "B", description = "What is judged against it.")
   private String second = "";
+
+  @Option(
+      names = "--notebook",
+      paramLabel = "NAME",
+      description =
+          "Notebook whose runs latest and previous mean. Default: that of the other run, or of the"
+              + " latest run with a study.")
+  private @Nullable String notebook;
 
   @Option(
       names = "--threshold",
@@ -119,8 +130,14 @@ public final class CompareCommand implements Callable<Integer> {
     share = share();
     var report = junit == null ? null : OutputFile.writable("--junit", junit);
     var experiments = new Experiments(WorkingDirectory.called().resolve("runs"));
-    var a = Source.named(first, experiments);
-    var b = Source.named(second, experiments);
+    var ofNotebook = notebook(experiments);
+    var a = Source.named(first, experiments, ofNotebook);
+    var b = Source.named(second, experiments, ofNotebook);
+    if (a.id().equals(b.id()) && !interleave) {
+      throw new BraidException(
+          "two runs must be compared but %s and %s are both %s; braid run or braid rerun makes another"
+              .formatted(first, second, a.id()));
+    }
     if (turns != null && !interleave) {
       throw new BraidException("--turns has no effect without --interleave; add it");
     }
@@ -209,6 +226,21 @@ public final class CompareCommand implements Callable<Integer> {
               .formatted(threshold));
     }
     return percent / PERCENT;
+  }
+
+  /// Returns the notebook whose runs `latest` and `previous` mean: the given one, that of the run
+  /// that is named, or that of the latest run with a study.
+  private Optional<String> notebook(Experiments experiments) {
+    if (notebook != null) {
+      return Optional.of(notebook);
+    }
+    var named = Stream.of(first, second).filter(name -> !Experiments.isByTime(name)).findFirst();
+    return named
+        .map(name -> Source.named(name, experiments, Optional.empty()).manifest())
+        .orElseGet(
+            () ->
+                Optional.of(experiments.withStudy(Experiments.LATEST, Optional.empty()).manifest()))
+        .map(Manifest::notebook);
   }
 
   /// Returns true if it runs cells.

@@ -14,6 +14,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import picocli.CommandLine.Model.CommandSpec;
 
 /// Two runs that are repeated in turns, A B, B A, A B, on fresh ranks each: a load that comes, goes
@@ -102,7 +103,8 @@ final class Turns {
               .formatted(turn, side, runs.isEmpty() ? "" : "; see " + runs.getFirst()));
       return code;
     }
-    (side.equals("A") ? ofFirst : ofSecond).add(Source.named(runs.getFirst() + "/", experiments));
+    (side.equals("A") ? ofFirst : ofSecond)
+        .add(Source.named(runs.getFirst() + "/", experiments, Optional.empty()));
     return code;
   }
 

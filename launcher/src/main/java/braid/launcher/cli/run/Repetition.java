@@ -21,6 +21,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -123,7 +124,11 @@ public final class Repetition {
         before.text("session.link"),
         home,
         before.text("session.outputLimit").map(OutputLimit::parse).orElse(OutputLimit.DEFAULT),
-        before.text("session.memory").map(MemoryKind::parse));
+        before.text("session.memory").map(MemoryKind::parse),
+        before
+            .text("session.untilDecidedSeconds")
+            .filter(text -> text.matches("[1-9][0-9]{0,8}"))
+            .map(text -> Duration.ofSeconds(Long.parseLong(text))));
   }
 
   /// Prints what has changed since the run.

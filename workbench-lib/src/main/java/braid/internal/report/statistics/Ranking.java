@@ -77,6 +77,11 @@ public record Ranking(
         Precision.of(unfused, times, saved));
   }
 
+  /// Returns true if every configuration is known to be the best, or not to be.
+  public boolean isDecided() {
+    return ties.isEmpty();
+  }
+
   /// Returns this ranking without a best configuration or ties: of times that are no evidence.
   public Ranking unjudged() {
     return new Ranking(noiseFloor, saved, UNFUSED, List.of(), precision);
