@@ -35,8 +35,7 @@ public final class GatePairs {
   private static final int RANKS = 2;
   private static final Duration BUDGET = Duration.ofMillis(1_800);
   private static final int M = 640;
-  private static final int STEP = 32;
-  private static final double PLANTED_SHARE = 0.05;
+  private static final int PLANTED_M = 680;
   private static final String PLANTED = "4 splits";
   private static final double FOUND_AT_LEAST = 0.95;
 
@@ -51,7 +50,7 @@ public final class GatePairs {
     int pairs = args.length > 1 ? Integer.parseInt(args[1]) : 100;
     var directory = args.length > 2 ? Files.createDirectories(Path.of(args[2])) : null;
     measure(M);
-    int planted = what.equals("planted") ? planted() : M;
+    int planted = what.equals("planted") ? PLANTED_M : M;
     var counts = new Counts();
     var random = new Random(1);
     for (int pair = 1; pair <= pairs; pair++) {
@@ -146,41 +145,6 @@ public final class GatePairs {
           }
         });
     return Objects.requireNonNull(measured.get());
-  }
-
-  /// Returns the rows with which a configuration takes 5% longer, by a line through the times of
-  /// several sizes.
-  private static int planted() {
-    var medians = new ArrayList<Double>();
-    LocalRanks.run(
-        RANKS,
-        Link.DEFAULT,
-        world -> {
-          world.context().outbox(new Quiet());
-          var pipelines = new ArrayList<Pipeline>();
-          var tuner = Tuner.on(world).steps("sizes");
-          for (int i = 0; i <= 4; i++) {
-            var sized = pipeline(world, M + i * STEP, Overlap.pipelined(4));
-            pipelines.add(sized);
-            tuner.step(Integer.toString(i), sized);
-          }
-          var study = tuner.repeats(60).run();
-          pipelines.forEach(Pipeline::close);
-          if (world.rank() == 0) {
-            for (int i = 0; i <= 4; i++) {
-              medians.add(study.medianNanos(Integer.toString(i)));
-            }
-          }
-        });
-    double perStep = 0;
-    for (int i = 0; i <= 4; i++) {
-      perStep += (i - 2) * medians.get(i) / 10;
-    }
-    int rows = STEP / 4 * (int) Math.ceil(4 * PLANTED_SHARE * medians.getFirst() / perStep);
-    System.out.printf(
-        "planted: %d instead of %d rows; %.2f ms, and %.2f ms per %d rows more%n",
-        M + rows, M, medians.getFirst() / 1e6, perStep / 1e6, STEP);
-    return M + rows;
   }
 
   private static Pipeline pipeline(ProcessGroup world, int m, Overlap how) {
