@@ -112,8 +112,8 @@ public record Manifest(JsonObject json) implements Displayable {
   ///
   /// @param name file name, with or without its ending, or the last parts of a path
   public boolean isOf(String name) {
-    var path = Path.of(text("notebook.path").orElse(notebook()));
-    var wanted = Path.of(name).normalize();
+    var path = "/" + text("notebook.path").orElse(notebook());
+    var wanted = "/" + name.replaceFirst("^(\\./)+|^/", "");
     return path.endsWith(wanted) || path.endsWith(wanted + ".ipynb");
   }
 
