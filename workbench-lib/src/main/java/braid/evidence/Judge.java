@@ -20,12 +20,15 @@ import java.util.OptionalInt;
 /// - If the reference moved, time alone says nothing: a configuration is the same if its change
 ///   beside the reference is, and different only if that change is more than twice the reference's
 ///   own. Anything else is `MACHINE_DIFFERED`.
-/// - If the reference did not move, a configuration is different only if both changes agree, and
-///   the change beside the reference exceeds the farthest that the reference may have moved.
+/// - If the reference did not move, a configuration is different only if its time is, and its
+///   change beside the reference agrees: it exceeds the farthest that the reference may have moved,
+///   and its interval excludes zero. Where the reference is not surely the same, the interval lies
+///   beyond the threshold, and where the noise is too large to call anything the same, the change
+///   exceeds twice that distance.
 final class Judge {
-  /// Movements of the reference that a change beside it must exceed: in simulations of busy
-  /// machines, and on real ones, configurations moved up to 1.5 times as much beside the reference
-  /// as the reference itself.
+  /// Movements of the reference that a change beside it must exceed. In simulations of busy
+  /// machines, configurations moved up to 1.5 times as much beside the reference as the reference
+  /// itself.
   private static final double MOVEMENTS = 2;
 
   private final double[] firstReference;
@@ -123,9 +126,13 @@ final class Judge {
           ? ofQuotient
           : Verdict.MACHINE_DIFFERED;
     }
-    double farthest = Math.max(Math.abs(reference.low()), Math.abs(reference.high()));
+    boolean still = verdict(reference, margin(narrower)) == Verdict.SAME;
+    boolean calm = still || ownMargin <= Math.max(threshold, Comparison.MOST_MARGIN_OF_SAME);
+    double least = still ? 0 : threshold;
+    double farthest =
+        (calm ? 1 : MOVEMENTS) * Math.max(Math.abs(reference.low()), Math.abs(reference.high()));
     boolean agree =
-        (ofTime == Verdict.SLOW ? beside.low() > 0 : beside.high() < 0)
+        (ofTime == Verdict.SLOW ? beside.low() > least : beside.high() < -least)
             && Math.abs(beside.value()) > Math.max(ownMargin, farthest);
     return isClaim(ofTime) && !agree ? Verdict.UNDECIDED : ofTime;
   }

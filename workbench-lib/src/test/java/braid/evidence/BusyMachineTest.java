@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /// Two simulated runs, one of them on a machine that other processes load.
 class BusyMachineTest {
-  private static final int PAIRS = 150;
+  private static final int PAIRS = 80;
   private static final double SLICE_MILLIS = 3;
   private static final double BURST_MILLIS = 150;
   private static final Duration BUDGET = Duration.ofSeconds(2);
@@ -159,9 +159,11 @@ class BusyMachineTest {
       var comparison = Comparison.of(first, second);
       claimed += claims(comparison) ? 1 : 0;
       machine += comparison.verdict() == Verdict.MACHINE_DIFFERED ? 1 : 0;
-      byTimes += claims(Comparison.ofTimes(first, second, 0.03)) ? 1 : 0;
+      if (load == Load.STEADY) {
+        byTimes += claims(Comparison.ofTimes(first, second, 0.03)) ? 1 : 0;
+      }
     }
-    assertThat(claimed).as("of %d pairs, seed 5", PAIRS).isLessThanOrEqualTo(PAIRS / 100);
+    assertThat(claimed).as("of %d pairs, seed 5", PAIRS).isZero();
     if (load == Load.STEADY) {
       assertThat(byTimes).as("by times alone, of %d pairs", PAIRS).isGreaterThan(PAIRS / 2);
       assertThat(machine).as("MACHINE_DIFFERED, of %d pairs", PAIRS).isGreaterThan(PAIRS / 2);
