@@ -386,12 +386,6 @@ public record Study(
     return ranking().precision().share();
   }
 
-  /// Returns true if these measurements show of every configuration whether it is the best; false
-  /// if the times are no evidence.
-  public boolean isDecided() {
-    return timesCount() && ranking().isDecided();
-  }
-
   /// Returns the reason why the result is uncertain, and a remedy; empty if times are known to
   /// within 1%.
   public Optional<String> advice() {
@@ -563,6 +557,12 @@ public record Study(
   @Override
   public String toString() {
     return headline();
+  }
+
+  /// Returns true if these measurements show of every configuration whether it is the best; false
+  /// if the times are no evidence.
+  public boolean isDecided() {
+    return timesCount() && ranking().isDecided();
   }
 
   private static double[] doubles(List<Long> nanos) {

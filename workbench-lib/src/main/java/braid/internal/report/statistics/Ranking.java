@@ -77,11 +77,6 @@ public record Ranking(
         Precision.of(unfused, times, saved));
   }
 
-  /// Returns true if every configuration is known to be the best, or not to be.
-  public boolean isDecided() {
-    return ties.isEmpty();
-  }
-
   /// Returns this ranking without a best configuration or ties: of times that are no evidence.
   public Ranking unjudged() {
     return new Ranking(noiseFloor, saved, UNFUSED, List.of(), precision);
@@ -140,6 +135,11 @@ public record Ranking(
             * Spread.quantile(deviations, 0.5)
             / Math.sqrt(differences.length);
     return Math.expm1(Math.abs(centre) + errorsOf95Percent(differences.length) * error);
+  }
+
+  /// Returns true if every configuration is known to be the best, or not to be.
+  public boolean isDecided() {
+    return ties.isEmpty();
   }
 
   /// Approximates Student's quantile from 6 values on.
