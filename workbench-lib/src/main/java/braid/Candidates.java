@@ -200,6 +200,7 @@ final class Candidates {
       int all = entries.size() * (slowest[0].length + (int) more);
       progress.ifPresent(n -> n.expecting(all));
     } while (more > 0);
+    group.context().spentDeciding(System.nanoTime() - startNanos);
     return slowest;
   }
 

@@ -70,6 +70,7 @@ public final class LocalRanks {
                   Env.DEFAULT_NVSHMEM_HEAP_BYTES,
                   true,
                   AttentionEngine.AUTO,
+                  Optional.empty(),
                   Env.DEFAULT_CACHE),
               token,
               table));

@@ -418,7 +418,8 @@ public final class Tuner {
   private RoundPlan plan(int configurations) {
     return repeats == null
         ? RoundPlan.within(
-            orElse(budget, DEFAULT_BUDGET), configurations, DEFAULT_REPEATS, MAX_REPEATS)
+                orElse(budget, DEFAULT_BUDGET), configurations, DEFAULT_REPEATS, MAX_REPEATS)
+            .untilDecided(group.context().timeToDecide())
         : RoundPlan.exactly(repeats);
   }
 

@@ -11,6 +11,8 @@ public enum ExitCode {
   USAGE(2),
   VERIFICATION_FAILED(3),
   TIMEOUT(4),
+  /// `compare` found that the machine differed between the runs, so that nothing can be said.
+  MACHINE_DIFFERED(5),
   /// `compare` found a slowdown, or an undecided comparison with the option to fail on those.
   SLOWER(6),
   /// A notebook's outputs differ from the recorded ones (`--check`).
@@ -18,7 +20,16 @@ public enum ExitCode {
   RANK_DIED(138);
 
   private static final List<ExitCode> BY_SEVERITY =
-      List.of(OK, SLOWER, DIFFERENT, USAGE, CELL_FAILED, VERIFICATION_FAILED, TIMEOUT, RANK_DIED);
+      List.of(
+          OK,
+          MACHINE_DIFFERED,
+          SLOWER,
+          DIFFERENT,
+          USAGE,
+          CELL_FAILED,
+          VERIFICATION_FAILED,
+          TIMEOUT,
+          RANK_DIED);
 
   private final int code;
 

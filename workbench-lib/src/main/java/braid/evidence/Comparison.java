@@ -2,6 +2,8 @@ package braid.evidence;
 
 import braid.internal.report.HtmlTable;
 import braid.internal.report.TableTypes;
+import braid.internal.report.statistics.Conditions;
+import braid.internal.report.statistics.Doubts;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.TwoSamples;
 import braid.internal.report.value.Caveats;
@@ -12,7 +14,7 @@ import braid.model.Displayable;
 import braid.model.Estimate;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
-import braid.model.Spread;
+import braid.model.Reading;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -26,6 +28,7 @@ import java.util.OptionalInt;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.stream.Stream;
 import tech.tablesaw.api.DoubleColumn;
 import tech.tablesaw.api.IntColumn;
@@ -43,11 +46,14 @@ import tech.tablesaw.api.Table;
 /// the margin is small enough for the statement to mean anything, else `UNDECIDED`. If ranks shared
 /// a GPU in either study, no time is judged: every row is `NOT_COMPARED`.
 ///
+/// If the reference moved between the studies, each configuration is judged beside the reference of
+/// its own study, and is `MACHINE_DIFFERED` where that says nothing: [Judge] has the rule.
+///
 /// @param setting problem and machine, in one line
 /// @param rows the unfused reference first, then the configurations of both studies
 /// @param threshold share within which a difference does not matter
 /// @param noise larger noise floor of the two studies, or the larger drift within one of them
-/// @param differing differences of the machines: another link, for example
+/// @param differing notable differences of the machines: another link, clock or temperature
 /// @param unmatched configurations of only one study
 public record Comparison(
     String setting,
@@ -79,6 +85,8 @@ public record Comparison(
     FAST,
     SLOW,
     UNDECIDED,
+    /// The reference moved too, and the change beside it is neither none nor larger than its own.
+    MACHINE_DIFFERED,
     /// Ranks shared a GPU in either study, so times are no evidence.
     NOT_COMPARED
   }
@@ -88,6 +96,8 @@ public record Comparison(
   /// @param firstNanos median of the first study
   /// @param secondNanos median of the second study
   /// @param difference share by which the second median is longer
+  /// @param beside share by which the second time is longer in units of the reference's time in the
+  ///   same round; empty for the reference
   /// @param moreRounds approximate number of additional rounds in each study that would decide;
   ///   empty if decided, or if no measurable number of rounds would
   public record Row(
@@ -95,8 +105,20 @@ public record Comparison(
       double firstNanos,
       double secondNanos,
       Estimate difference,
+      Optional<Estimate> beside,
       Verdict verdict,
-      OptionalInt moreRounds) {}
+      OptionalInt moreRounds) {
+    private Row notCompared() {
+      return new Row(
+          configuration,
+          firstNanos,
+          secondNanos,
+          difference,
+          beside,
+          Verdict.NOT_COMPARED,
+          OptionalInt.empty());
+    }
+  }
 
   public Comparison {
     rows = List.copyOf(rows);
@@ -113,6 +135,18 @@ public record Comparison(
   /// @param threshold share within which a difference does not matter, for example 0.03
   /// @throws BraidException if the studies are of different problems, or share no configuration
   public static Comparison of(Study first, Study second, double threshold) {
+    return of(first, second, threshold, /* alone= */ false);
+  }
+
+  /// Compares the times of two studies, whatever the reference did: on a machine that nothing else
+  /// uses, it finds what makes all configurations slower, the reference included.
+  ///
+  /// @throws BraidException as [#of]
+  public static Comparison ofTimes(Study first, Study second, double threshold) {
+    return of(first, second, threshold, /* alone= */ true);
+  }
+
+  private static Comparison of(Study first, Study second, double threshold, boolean alone) {
     if (!(threshold >= 0 && threshold < 1)) {
       throw new BraidException(
           "a threshold must be a share, 0 to less than 1, but was %s; try %s"
@@ -132,26 +166,86 @@ public record Comparison(
     }
     double floor = Math.max(first.noise(), second.noise());
     double drift = Math.max(drift(first), drift(second));
-    double noise = Math.max(floor, drift);
-    boolean judged = first.timesCount() && second.timesCount();
+    var judge =
+        new Judge(
+            unfused(first),
+            unfused(second),
+            threshold,
+            floor,
+            drift,
+            1 - (1 - Ranking.CONFIDENCE) / shared.size());
     var rows = new ArrayList<Row>();
     for (var how : shared) {
-      rows.add(
-          row(
-              name(how, varying),
-              judged,
-              Objects.requireNonNull(before.get(how)),
-              Objects.requireNonNull(after.get(how)),
-              threshold,
-              floor,
-              drift,
-              1 - (1 - Ranking.CONFIDENCE) / shared.size()));
+      var name = name(how, varying);
+      var row =
+          how.equals(first.reference())
+              ? judge.reference(name, alone)
+              : judge.configuration(
+                  name,
+                  Objects.requireNonNull(before.get(how)),
+                  Objects.requireNonNull(after.get(how)),
+                  alone);
+      rows.add(first.timesCount() && second.timesCount() ? row : row.notCompared());
     }
     var unmatched = new ArrayList<String>();
     unmatched("first", before.keySet(), shared, varying).forEach(unmatched::add);
     unmatched("second", after.keySet(), shared, varying).forEach(unmatched::add);
     return new Comparison(
-        first.setting(), rows, threshold, noise, differing(first, second), unmatched);
+        first.setting(),
+        rows,
+        threshold,
+        Math.max(floor, drift),
+        differing(first, second),
+        unmatched);
+  }
+
+  /// Returns one study of the rounds of several, which were measured in turns with those of another
+  /// program. Configurations that one of them lacks are left out.
+  ///
+  /// @throws BraidException if they are of different problems, or share no configuration
+  public static Study pooled(List<Study> turns) {
+    var first = turns.getFirst();
+    turns.forEach(turn -> requireAlike(first, turn));
+    var trials = new ArrayList<Study.Trial>();
+    for (var trial : first.trials()) {
+      var same =
+          turns.stream()
+              .flatMap(turn -> turn.trials().stream())
+              .filter(each -> each.configuration().equals(trial.configuration()))
+              .toList();
+      if (same.size() == turns.size()) {
+        trials.add(
+            new Study.Trial(
+                trial.configuration(),
+                joined(same, Study.Trial::nanos),
+                readings(same, Study.Trial::readings)));
+      }
+    }
+    if (trials.isEmpty()) {
+      throw new BraidException(
+          "studies that are pooled must share a configuration but share none; compare them one by"
+              + " one");
+    }
+    return new Study(
+        first.problem(),
+        first.ranks(),
+        first.seed(),
+        joined(turns, Study::unfusedFirst),
+        joined(turns, Study::unfusedAgain),
+        trials,
+        readings(turns, Study::unfusedReadings),
+        first.reference());
+  }
+
+  private static <T, V> List<V> joined(List<T> turns, Function<T, List<V>> part) {
+    return turns.stream().flatMap(turn -> part.apply(turn).stream()).toList();
+  }
+
+  /// Returns no readings if one of them has none.
+  private static <T> List<Reading> readings(List<T> turns, Function<T, List<Reading>> part) {
+    return turns.stream().anyMatch(turn -> part.apply(turn).isEmpty())
+        ? List.of()
+        : joined(turns, part);
   }
 
   /// Returns true if both studies are of one problem, on whatever machine.
@@ -180,7 +274,14 @@ public record Comparison(
   }
 
   private static List<String> differing(Study first, Study second) {
-    return differences(first.problem(), second.problem(), true);
+    var differing = new ArrayList<>(differences(first.problem(), second.problem(), true));
+    differing.addAll(Doubts.between(conditions(first), conditions(second)));
+    return differing;
+  }
+
+  private static Conditions conditions(Study study) {
+    var trials = study.trials().stream().flatMap(trial -> trial.readings().stream());
+    return Conditions.of(Stream.concat(study.unfusedReadings().stream(), trials).toList());
   }
 
   private static List<String> differences(
@@ -233,82 +334,6 @@ public record Comparison(
     return times;
   }
 
-  private static Row row(
-      String name,
-      boolean judged,
-      double[] first,
-      double[] second,
-      double threshold,
-      double floor,
-      double drift,
-      double confidence) {
-    var shift =
-        TwoSamples.excess(
-            TwoSamples.independent(first), TwoSamples.independent(second), confidence);
-    double before = Spread.quantile(first, 0.5);
-    double after = Spread.quantile(second, 0.5);
-    double value = after / before - 1;
-    var difference =
-        new Estimate(
-            value, Math.min(value, shift.low()), Math.max(value, shift.high()), shift.confidence());
-    var verdict =
-        judged
-            ? verdict(difference, threshold, Math.max(floor, drift), confidence)
-            : Verdict.NOT_COMPARED;
-    var more =
-        verdict == Verdict.UNDECIDED
-            ? moreRounds(
-                difference,
-                Math.min(first.length, second.length),
-                threshold,
-                floor,
-                drift,
-                confidence)
-            : OptionalInt.empty();
-    return new Row(name, before, after, difference, verdict, more);
-  }
-
-  /// Intervals and the noise floor shrink with the square root of the number of rounds; a drift
-  /// remains.
-  private static OptionalInt moreRounds(
-      Estimate difference,
-      int rounds,
-      double threshold,
-      double floor,
-      double drift,
-      double confidence) {
-    double value = Math.abs(difference.value());
-    double half = (difference.high() - difference.low()) / 2;
-    int least = Math.max(rounds + 1, TwoSamples.leastRounds(confidence));
-    for (int all = least; all <= Study.MAX_REPEATS; all++) {
-      double narrower = Math.sqrt(rounds / (double) all);
-      double margin = Math.max(threshold, Math.max(floor * narrower, drift));
-      boolean same =
-          value + half * narrower <= margin && margin <= Math.max(threshold, MOST_MARGIN_OF_SAME);
-      if (same || (value > margin && value - half * narrower > threshold)) {
-        return OptionalInt.of(all - rounds);
-      }
-    }
-    return OptionalInt.empty();
-  }
-
-  private static Verdict verdict(
-      Estimate difference, double threshold, double noise, double confidence) {
-    double margin = Math.max(threshold, noise);
-    if (difference.confidence() < confidence) {
-      return Verdict.UNDECIDED;
-    }
-    if (difference.low() > threshold && difference.value() > margin) {
-      return Verdict.SLOW;
-    }
-    if (difference.high() < -threshold && difference.value() < -margin) {
-      return Verdict.FAST;
-    }
-    boolean within = difference.low() >= -margin && difference.high() <= margin;
-    boolean meaningful = margin <= Math.max(threshold, MOST_MARGIN_OF_SAME);
-    return within && meaningful ? Verdict.SAME : Verdict.UNDECIDED;
-  }
-
   private static String name(Configuration how, SequencedSet<String> varying) {
     return how.equals(Overlap.unfused())
         ? "unfused"
@@ -339,13 +364,29 @@ public record Comparison(
     return count(Verdict.NOT_COMPARED) == 0;
   }
 
-  /// Returns slow if any row is, else fast if any is, else undecided if any is; not compared if
-  /// ranks shared a GPU.
+  /// Returns true if the reference's time changed, so that the configurations were judged beside
+  /// it.
+  public boolean referenceMoved() {
+    return rows.getFirst().verdict() == Verdict.MACHINE_DIFFERED;
+  }
+
+  /// Returns the verdict on all configurations: slow if any is, else that the machine differed if
+  /// that hides any, else fast if any is, else undecided if any is; not compared if ranks shared a
+  /// GPU. A reference that moved is no verdict on the configurations.
   public Verdict verdict() {
-    return Stream.of(Verdict.NOT_COMPARED, Verdict.SLOW, Verdict.FAST, Verdict.UNDECIDED)
-        .filter(verdict -> count(verdict) > 0)
+    return Stream.of(
+            Verdict.NOT_COMPARED,
+            Verdict.SLOW,
+            Verdict.MACHINE_DIFFERED,
+            Verdict.FAST,
+            Verdict.UNDECIDED)
+        .filter(verdict -> judged().anyMatch(row -> row.verdict() == verdict))
         .findFirst()
         .orElse(Verdict.SAME);
+  }
+
+  private Stream<Row> judged() {
+    return rows.stream().skip(referenceMoved() ? 1 : 0);
   }
 
   public long count(Verdict verdict) {
@@ -360,20 +401,18 @@ public record Comparison(
           .formatted(Caveats.SHARED, rows.size());
     }
     var parts = new ArrayList<String>();
-    mention(Verdict.SLOW, "slower", Comparator.<Row>comparingDouble(r -> -r.difference().value()))
+    mention(Verdict.SLOW, "slower", Comparator.<Row>comparingDouble(r -> -judgedBy(r).value()))
         .ifPresent(parts::add);
-    mention(Verdict.FAST, "faster", Comparator.<Row>comparingDouble(r -> r.difference().value()))
+    mention(Verdict.FAST, "faster", Comparator.<Row>comparingDouble(r -> judgedBy(r).value()))
         .ifPresent(parts::add);
-    if (count(Verdict.SAME) > 0) {
-      parts.add(count(Verdict.SAME) + " the same");
-    }
-    if (count(Verdict.UNDECIDED) > 0) {
-      parts.add(count(Verdict.UNDECIDED) + " undecided");
-    }
-    return "%s: of %d configurations %s (margin ±%s%s)%s"
+    mention(Verdict.SAME, "the same").ifPresent(parts::add);
+    mention(Verdict.UNDECIDED, "undecided").ifPresent(parts::add);
+    mention(Verdict.MACHINE_DIFFERED, "hidden by it").ifPresent(parts::add);
+    return "%s: %sof %d configurations %s (margin ±%s%s)%s"
         .formatted(
             verdict(),
-            rows.size(),
+            referenceMoved() ? reference() + " " : "",
+            judged().count(),
             String.join(", ", parts),
             percent(margin()),
             noise > threshold
@@ -381,7 +420,24 @@ public record Comparison(
                     ? ", the noise: too much to call anything the same"
                     : ", the noise"
                 : "",
-            reference() + moreRounds());
+            referenceChangedToo() + moreRounds());
+  }
+
+  /// Returns the change that decides on a row.
+  private Estimate judgedBy(Row row) {
+    return referenceMoved() ? row.beside().orElse(row.difference()) : row.difference();
+  }
+
+  /// Notes that the reference moved, in half a sentence.
+  private String reference() {
+    double moved = rows.getFirst().difference().value();
+    return "the reference itself took %s %s, so each is judged beside its own run's reference:"
+        .formatted(percent(Math.abs(moved)), moved > 0 ? "longer" : "less");
+  }
+
+  private Optional<String> mention(Verdict verdict, String word) {
+    long rows = judged().filter(row -> row.verdict() == verdict).count();
+    return rows == 0 ? Optional.empty() : Optional.of(rows + " " + word);
   }
 
   private String moreRounds() {
@@ -407,13 +463,13 @@ public record Comparison(
                         count(verdict),
                         word,
                         row.configuration(),
-                        percent(Math.abs(row.difference().value())),
+                        percent(Math.abs(judgedBy(row).value())),
                         count(verdict) > 1 ? ", the most" : ""));
   }
 
-  /// Notes a change of the reference too: then the machine changed, or something that all
-  /// configurations depend on.
-  private String reference() {
+  /// Notes a change of the reference too where times alone are judged: then the machine changed, or
+  /// something that all configurations depend on.
+  private String referenceChangedToo() {
     var unfused = rows.getFirst().verdict();
     boolean changed = unfused == Verdict.SLOW || unfused == Verdict.FAST;
     return changed && rows.size() > count(Verdict.UNDECIDED) + 1
@@ -425,31 +481,56 @@ public record Comparison(
     return String.format(Locale.ROOT, "%.1f%%", 100 * share);
   }
 
+  /// Returns one row per configuration; its change beside the reference only if the reference
+  /// moved.
   public Table table() {
     TableTypes.ready();
     var configuration = StringColumn.create("configuration");
+    var verdicts = StringColumn.create("verdict");
     var first = DoubleColumn.create("first ms");
     var second = DoubleColumn.create("second ms");
-    var difference = DoubleColumn.create("difference %");
-    var low = DoubleColumn.create("from %");
-    var high = DoubleColumn.create("to %");
-    var verdicts = StringColumn.create("verdict");
+    var difference = new Columns("difference %", "from %", "to %");
+    var beside = new Columns("÷ reference %", "÷ from %", "÷ to %");
     var more = IntColumn.create("more rounds");
     for (var row : rows) {
       configuration.append(row.configuration());
+      verdicts.append(row.verdict().toString());
       first.append(row.firstNanos() / NANOS_PER_MILLI);
       second.append(row.secondNanos() / NANOS_PER_MILLI);
-      difference.append(100 * row.difference().value());
-      low.append(100 * row.difference().low());
-      high.append(100 * row.difference().high());
-      verdicts.append(row.verdict().toString());
+      difference.append(Optional.of(row.difference()));
+      beside.append(row.beside());
       row.moreRounds().ifPresentOrElse(more::append, more::appendMissing);
     }
-    if (!timesCount()) {
-      return Table.create(setting, configuration, first, second, verdicts);
+    var table = Table.create(setting, configuration, verdicts, first, second);
+    if (timesCount()) {
+      difference.addTo(table);
+      if (referenceMoved()) {
+        beside.addTo(table);
+      }
+      table.addColumns(more);
     }
-    return Table.create(
-        setting, configuration, first, second, difference, low, high, verdicts, more);
+    return table;
+  }
+
+  /// The columns of an estimate, in percent.
+  private record Columns(DoubleColumn value, DoubleColumn low, DoubleColumn high) {
+    Columns(String value, String low, String high) {
+      this(DoubleColumn.create(value), DoubleColumn.create(low), DoubleColumn.create(high));
+    }
+
+    void append(Optional<Estimate> estimate) {
+      if (estimate.isEmpty()) {
+        Stream.of(value, low, high).forEach(DoubleColumn::appendMissing);
+        return;
+      }
+      value.append(100 * estimate.get().value());
+      low.append(100 * estimate.get().low());
+      high.append(100 * estimate.get().high());
+    }
+
+    void addTo(Table table) {
+      table.addColumns(value, low, high);
+    }
   }
 
   /// The table as text, with notes.

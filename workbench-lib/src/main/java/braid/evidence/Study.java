@@ -559,6 +559,12 @@ public record Study(
     return headline();
   }
 
+  /// Returns true if these measurements show of every configuration whether it is the best; false
+  /// if the times are no evidence.
+  public boolean isDecided() {
+    return timesCount() && ranking().isDecided();
+  }
+
   private static double[] doubles(List<Long> nanos) {
     return nanos.stream().mapToDouble(Long::doubleValue).toArray();
   }

@@ -11,13 +11,16 @@ import braid.internal.report.statistics.Rounds;
 import braid.model.BraidException;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
+import braid.model.Reading;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.OptionalInt;
 import java.util.Random;
 import java.util.SequencedMap;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -273,9 +276,83 @@ class ComparisonTest {
             scaled(first.unfusedFirst()),
             scaled(first.unfusedAgain()),
             slowMachine);
-    assertThat(Comparison.of(first, second).headline())
+    var comparison = Comparison.of(first, second);
+    assertThat(comparison.referenceMoved()).isTrue();
+    assertThat(comparison.rows().getFirst().verdict()).isEqualTo(Verdict.MACHINE_DIFFERED);
+    assertThat(comparison.headline())
+        .isEqualTo(
+            "SAME: the reference itself took 10.0% longer, so each is judged beside its own run's"
+                + " reference: of 4 configurations 4 the same (margin ±3.0%)");
+    assertThat(Comparison.ofTimes(first, second, 0.03).headline())
         .startsWith("SLOW: of 5 configurations 5 slower (")
         .endsWith("; the unfused reference changed too, so it is not the overlap alone");
+  }
+
+  /// Reported case: the same code, `unfused SLOW +59.6%`, where only the load had changed.
+  @Test
+  void aReferenceThatMovedHidesWhatMovedUnequally() {
+    var random = new Random(4);
+    var first = study(80, 0.0005, random);
+    var busier = new ArrayList<Study.Trial>();
+    for (var trial : first.trials()) {
+      double factor = 1.596 * (1 + 0.1 * busier.size());
+      busier.add(
+          new Study.Trial(
+              trial.overlap(), trial.nanos().stream().map(n -> Math.round(factor * n)).toList()));
+    }
+    var second =
+        new Study(
+            first.problem(),
+            4,
+            2,
+            first.unfusedFirst().stream().map(n -> Math.round(1.596 * n)).toList(),
+            first.unfusedAgain().stream().map(n -> Math.round(1.596 * n)).toList(),
+            busier);
+    var comparison = Comparison.of(first, second);
+    assertThat(comparison.rows().stream().map(Comparison.Row::verdict))
+        .containsExactly(
+            Verdict.MACHINE_DIFFERED,
+            Verdict.SAME,
+            Verdict.MACHINE_DIFFERED,
+            Verdict.MACHINE_DIFFERED,
+            Verdict.MACHINE_DIFFERED);
+    assertThat(comparison.verdict()).isEqualTo(Verdict.MACHINE_DIFFERED);
+    assertThat(comparison.headline())
+        .contains("took 59.6% longer", "1 the same, 3 hidden by it")
+        .doesNotContain("SLOW", "FAST");
+    assertThat(comparison.rows().get(4).beside().orElseThrow().value())
+        .isCloseTo(0.3, within(1e-6));
+  }
+
+  /// Lower clocks and a hotter GPU are printed, and small differences are not.
+  @Test
+  void notableDifferencesOfTheHardwareAreNamed() {
+    var cool = new Reading(1980, 400, 45, Set.of());
+    var warm = new Reading(1950, 400, 55, Set.of());
+    var hot = new Reading(1755, 400, 71, Set.of("power cap"));
+    assertThat(Comparison.of(read(cool), read(warm)).differing()).isEmpty();
+    assertThat(Comparison.of(read(cool), read(hot)).differing())
+        .containsExactly(
+            "SM clock: 1980 MHz and 1755 MHz",
+            "temperature: 45 °C and 71 °C",
+            "clocks reduced by: nothing and power cap (72 of 72)");
+  }
+
+  private static Study read(Reading reading) {
+    var study = study(80, 0.001, new Random(4));
+    return new Study(
+        study.problem(),
+        4,
+        1,
+        study.unfusedFirst(),
+        study.unfusedAgain(),
+        study.trials().stream()
+            .map(
+                trial ->
+                    new Study.Trial(
+                        trial.configuration(), trial.nanos(), Collections.nCopies(ROUNDS, reading)))
+            .toList(),
+        Collections.nCopies(2 * ROUNDS, reading));
   }
 
   private static List<Long> scaled(List<Long> nanos) {

@@ -53,8 +53,9 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "selftest",
     description =
-        "Runs every pattern by every method, attention and its gradients, every collective over every transport, chains, own"
-            + " schedules and bound tensors, then random programs, on all ranks, and compares with plain loops.",
+        "Runs every pattern by every method, attention and its gradients, every collective over"
+            + " every transport, chains, own schedules and bound tensors, then random programs, on"
+            + " all ranks, and compares with plain loops.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
@@ -131,7 +132,7 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
 
   @Override
   public Integer call() throws IOException {
-    var limits = new TimeLimits(Optional.empty(), RunCommand.seconds("--timeout", timeout));
+    var limits = TimeLimits.of(timeout, null);
     int programs = programs();
     long first = seed(programs);
     var kinds = memory.stream().map(SelfTestCommand::kind).distinct().toList();

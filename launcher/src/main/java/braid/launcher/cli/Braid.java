@@ -49,6 +49,7 @@ import picocli.CommandLine.Spec;
       " 2:a mistake in the options, the parameters or the notebook; nothing was run",
       " 3:a result is not the unfused reference's",
       " 4:a time limit",
+      " 5:compare: the machine differed, so nothing can be said",
       " 6:compare: something is slower",
       " 7:a notebook ran, but not as it is recorded (run --check)",
       " 138:a rank died",
@@ -106,6 +107,7 @@ public final class Braid implements Runnable {
             command ->
                 command instanceof RunCommand
                     || command instanceof RerunCommand
+                    || (command instanceof CompareCommand compare && compare.runsCells())
                     || (command instanceof CheckCommand check && check.runsCells()));
   }
 

@@ -26,7 +26,6 @@ import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
@@ -68,6 +67,7 @@ import picocli.CommandLine.Spec;
       "  braid run tune.ipynb tuned.ipynb -p m=8192 --log-output",
       "  braid run notebooks/*.ipynb -n 4 -o results --report results/report.html",
       "  braid run recorded.ipynb --check",
+      "  braid run tune.ipynb --until-decided 10m --summary tune.md",
     })
 final class RunCommand implements Callable<Integer> {
   @picocli.CommandLine.Parameters(
@@ -115,7 +115,7 @@ final class RunCommand implements Callable<Integer> {
       paramLabel = "OUT.ipynb",
       description =
           "The file to save it in; of several notebooks, the directory. Default: NAME.out.ipynb in"
-              + " the current directory.")
+              + " the folder of the run, runs/ID.")
   private @Nullable Path output;
 
   @Option(
@@ -130,8 +130,8 @@ final class RunCommand implements Callable<Integer> {
       names = "--memory",
       paramLabel = "KIND",
       description =
-          "Kind of symmetric memory of tensors and pipelines that name none: auto, native, ipc, nccl"
-              + " or nvshmem. Default: BRAID_SYMMETRIC_MEMORY, else auto.")
+          "Kind of symmetric memory of tensors and pipelines that name none: auto, native, ipc,"
+              + " nccl or nvshmem. Default: BRAID_SYMMETRIC_MEMORY, else auto.")
   private @Nullable String memory;
 
   @Option(names = "--log-output", description = "Prints the output of the cells to stderr too.")
@@ -149,13 +149,22 @@ final class RunCommand implements Callable<Integer> {
       description = "Ends a notebook if one of its cells takes longer than this.")
   private @Nullable String cellTimeout;
 
+  @Option(
+      names = "--until-decided",
+      paramLabel = "TIME",
+      description =
+          "Lets the studies measure beyond their budgets until they are decided: 600, 90s, 10m or"
+              + " 1h for all studies of a notebook together. The end of the run says which are. A"
+              + " study with a fixed number of rounds keeps it.")
+  private @Nullable String untilDecided;
+
   @Mixin private ReportOptions written = new ReportOptions();
 
   @Option(
       names = "--check",
       description =
-          "Compares each notebook with the outputs stored in it: the same cells succeed, with the same"
-              + " kinds of output and the same columns of tables; never a number.")
+          "Compares each notebook with the outputs stored in it: the same cells succeed, with the"
+              + " same kinds of output and the same columns of tables; never a number.")
   private boolean check;
 
   @Option(
@@ -182,8 +191,7 @@ final class RunCommand implements Callable<Integer> {
     if (helpNotebook) {
       return listParameters();
     }
-    var limits =
-        new TimeLimits(seconds("--cell-timeout", cellTimeout), seconds("--timeout", timeout));
+    var limits = TimeLimits.of(timeout, cellTimeout);
     var inputs = RunInputs.of(notebooks, output, parameters(), check);
     var home = WorkingDirectory.called();
     var env = Env.here();
@@ -199,7 +207,8 @@ final class RunCommand implements Callable<Integer> {
             limits,
             failFast,
             logOutput,
-            input -> new Experiment(home.resolve("runs"), () -> facts(input, options, env)),
+            input ->
+                new Experiment(home.resolve("runs"), folder -> facts(input, folder, options, env)),
             err);
     var facts = ReportFacts.of(arguments(spec), options, machine);
     return queue.run(reports.ending(facts, spec.commandLine().getOut(), err));
@@ -207,7 +216,11 @@ final class RunCommand implements Callable<Integer> {
 
   private SessionOptions session(Env env, RankCount machine, Path home) {
     var options = ranks.session(env, machine, home);
-    return memory == null ? options : options.withMemory("--memory", MemoryKind.parse(memory));
+    var decided =
+        untilDecided == null
+            ? options
+            : options.withUntilDecided(TimeLimits.duration("--until-decided", untilDecided));
+    return memory == null ? decided : decided.withMemory("--memory", MemoryKind.parse(memory));
   }
 
   /// Returns true for papermill's form: a notebook and its output. With a folder as output both are
@@ -235,10 +248,10 @@ final class RunCommand implements Callable<Integer> {
     notebooks = List.of(notebooks.getFirst());
   }
 
-  private JsonObject facts(RunInput input, SessionOptions options, Env env) {
+  private JsonObject facts(RunInput input, Path folder, SessionOptions options, Env env) {
     return new RunFacts(arguments(spec), options.home())
         .workingDirectory(cwd)
-        .notebook(input.notebook(), input.file(), input.output())
+        .notebook(input.notebook(), input.file(), input.output(folder))
         .limits(Optional.ofNullable(timeout), Optional.ofNullable(cellTimeout))
         .of(options, env);
   }
@@ -277,28 +290,5 @@ final class RunCommand implements Callable<Integer> {
               .formatted(text, e.getMessage()),
           e);
     }
-  }
-
-  /// Parses the duration of an option; throws an error that names it.
-  static Optional<Duration> seconds(String option, @Nullable String text) {
-    if (text == null) {
-      return Optional.empty();
-    }
-    double seconds;
-    try {
-      seconds = Double.parseDouble(text);
-    } catch (NumberFormatException e) {
-      seconds = Double.NaN;
-    }
-    if (!(seconds > 0 && seconds < Integer.MAX_VALUE)) {
-      throw new BraidException(
-          option
-              + " must be a positive number of seconds but was "
-              + text
-              + "; try "
-              + option
-              + " 600");
-    }
-    return Optional.of(Duration.ofMillis((long) Math.ceil(seconds * 1e3)));
   }
 }

@@ -9,11 +9,15 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.SequencedMap;
 import java.util.Set;
 
-/// Differences between two runs that may change their times; not their dates and results.
+/// Differences between two runs that may change their times; not their dates and results. Load
+/// averages are listed if they differ by more than [#LOAD_PER_CORE], since they never agree.
 public record Differences(List<Difference> all) {
   /// Shown for a value that one of the two lacks.
   public static final String NONE = "none";
@@ -41,6 +45,9 @@ public record Differences(List<Difference> all) {
           "notebook.path",
           "notebook.output");
 
+  /// Difference of load averages, per core, from which other processes matter: half a process.
+  private static final double LOAD_PER_CORE = 0.5;
+
   private static final int SHOWN = 20;
   private static final int WIDEST = 44;
 
@@ -64,7 +71,31 @@ public record Differences(List<Difference> all) {
         all.add(new Difference(name, was, is));
       }
     }
+    load("load at the start", first.load(), second.load(), cores(first, second))
+        .ifPresent(all::add);
+    load("load after measuring", first.loadMeasured(), second.loadMeasured(), cores(first, second))
+        .ifPresent(all::add);
     return new Differences(all);
+  }
+
+  private static double cores(Manifest first, Manifest second) {
+    return Math.min(first.cores(), second.cores());
+  }
+
+  /// Returns the difference of two load averages if it is notable.
+  static Optional<Difference> load(
+      String what, OptionalDouble first, OptionalDouble second, double cores) {
+    if (first.isEmpty()
+        || second.isEmpty()
+        || Math.abs(first.getAsDouble() - second.getAsDouble()) <= LOAD_PER_CORE * cores) {
+      return Optional.empty();
+    }
+    return Optional.of(
+        new Difference(what, loadText(first.getAsDouble()), loadText(second.getAsDouble())));
+  }
+
+  private static String loadText(double load) {
+    return String.format(Locale.ROOT, "%.1f", load);
   }
 
   private static SequencedMap<String, String> facts(Manifest manifest) {

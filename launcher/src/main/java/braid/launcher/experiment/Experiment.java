@@ -18,7 +18,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
-import java.util.function.Supplier;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// A run that writes its manifest, `runs/<id>/manifest.json`: from before the first cell on, and
@@ -29,7 +29,7 @@ public final class Experiment {
   public static final String NOTEBOOK = "notebook.ipynb";
 
   private final Path runs;
-  private final Supplier<JsonObject> facts;
+  private final Function<Path, JsonObject> facts;
   private final String id;
   private final List<Path> addedJars = new ArrayList<>();
   private @Nullable JsonObject json;
@@ -38,8 +38,9 @@ public final class Experiment {
 
   /// Does nothing until [#begin].
   ///
-  /// @param facts the manifest's first fields: notebook, parameters, surroundings
-  public Experiment(Path runs, Supplier<JsonObject> facts) {
+  /// @param facts returns the manifest's first fields, given the run's folder: notebook,
+  ///   parameters, surroundings
+  public Experiment(Path runs, Function<Path, JsonObject> facts) {
     this.runs = runs;
     this.facts = facts;
     id = Runs.newId(Instant.now());
@@ -61,7 +62,7 @@ public final class Experiment {
     begun.addProperty("state", State.RUNNING.word());
     begun.addProperty("started", Instant.now().truncatedTo(ChronoUnit.MILLIS).toString());
     begun.add("process", process());
-    facts.get().asMap().forEach(begun::add);
+    facts.apply(directory()).asMap().forEach(begun::add);
     seeds(begun);
     begun.add("data", new JsonArray());
     Files.createDirectories(directory());
@@ -121,6 +122,8 @@ public final class Experiment {
     begun.getAsJsonArray("data").add(data);
     if (evidence instanceof Study study) {
       data.addProperty("problem", study.setting());
+      data.addProperty("load", Surroundings.load());
+      data.addProperty("decided", study.isDecided());
       begun.getAsJsonObject("seeds").addProperty("study " + savedRun.id(), study.seed());
     }
     write();

@@ -123,6 +123,25 @@ public record Experiments(Path runs) {
                             .formatted(runs, name))));
   }
 
+  /// Returns the run with a study that started last, or the one before that.
+  ///
+  /// @param name [#LATEST] or [#PREVIOUS]
+  /// @param notebook name of its notebook; empty for any
+  public Found withStudy(String name, Optional<String> notebook) {
+    return fromTheEnd(
+        name,
+        "a run with a study" + notebook.map(" of "::concat).orElse(""),
+        list().stream()
+            .filter(run -> run.manifest().hasStudy())
+            .filter(run -> notebook.map(run.manifest()::isOf).orElse(true))
+            .toList());
+  }
+
+  /// Returns true for a name that means another run once there is a newer one.
+  public static boolean isByTime(String name) {
+    return name.equals(LATEST) || name.equals(PREVIOUS);
+  }
+
   /// Returns the run that a measurement belongs to.
   public Optional<Found> madeBy(String dataId) {
     return list().stream().filter(run -> run.manifest().data().contains(dataId)).findFirst();
@@ -135,11 +154,8 @@ public record Experiments(Path runs) {
     if (name.isBlank()) {
       return Optional.empty();
     }
-    if (name.equals(LATEST)) {
-      return Optional.of(fromTheEnd(name, 1));
-    }
-    if (name.equals(PREVIOUS)) {
-      return Optional.of(fromTheEnd(name, 2));
+    if (isByTime(name)) {
+      return Optional.of(fromTheEnd(name, "a run", folders().filter(Experiments::isRun).toList()));
     }
     var path = directory(Path.of(name).toAbsolutePath().normalize());
     if (name.contains("/") || name.equals(".")) {
@@ -157,12 +173,12 @@ public record Experiments(Path runs) {
     return meant.stream().findFirst().or(() -> Optional.of(path).filter(wanted));
   }
 
-  private Path fromTheEnd(String name, int place) {
-    var all = folders().filter(Experiments::isRun).toList();
+  private <T> T fromTheEnd(String name, String what, List<T> all) {
+    int place = name.equals(LATEST) ? 1 : 2;
     if (all.size() < place) {
       throw new BraidException(
-          "%s must be a run in %s but that has %d; braid run makes one"
-              .formatted(name, runs, all.size()));
+          "%s must be %s in %s but that has %d; braid run makes one"
+              .formatted(name, what, runs, all.size()));
     }
     return all.get(all.size() - place);
   }

@@ -23,6 +23,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.SequencedMap;
 
 /// The stored record of one run, as JSON with stable fields. `format` is raised if a field changes;
@@ -102,6 +103,24 @@ public record Manifest(JsonObject json) implements Displayable {
     return Optional.of(found);
   }
 
+  /// Returns the file name of its notebook; of a session in Jupyter, which has none, these words.
+  public String notebook() {
+    return text("notebook.name").orElse("a session in Jupyter");
+  }
+
+  /// Returns true if it ran that notebook.
+  ///
+  /// @param name file name, with or without its ending, or the last parts of a path
+  public boolean isOf(String name) {
+    var path = "/" + text("notebook.path").orElse(notebook());
+    var wanted = "/" + name.replaceFirst("^(\\./)+|^/", "");
+    return path.endsWith(wanted) || path.endsWith(wanted + ".ipynb");
+  }
+
+  public boolean hasStudy() {
+    return measured().stream().anyMatch(Measured::isStudy);
+  }
+
   public Instant started() {
     return text("started").map(Instant::parse).orElse(Instant.EPOCH);
   }
@@ -133,7 +152,8 @@ public record Manifest(JsonObject json) implements Displayable {
   /// @param kind `profiles` or `study`
   /// @param problem problem of a study in one line; empty for profiles
   /// @param headline result in one line
-  public record Measured(String id, String kind, String problem, String headline) {
+  /// @param decided true for a study that shows of every configuration whether it is the best
+  public record Measured(String id, String kind, String problem, String headline, boolean decided) {
     public boolean isStudy() {
       return kind.equals("study");
     }
@@ -155,10 +175,45 @@ public record Manifest(JsonObject json) implements Displayable {
                 fields.get("id").getAsString(),
                 value(fields, "kind"),
                 value(fields, "problem"),
-                value(fields, "found")));
+                value(fields, "found"),
+                value(fields, "decided").equals("true")));
       }
     }
     return measured;
+  }
+
+  /// Returns the machine's load average when the run began; empty if it was not told.
+  OptionalDouble load() {
+    return at("machine.load").map(Manifest::load).orElse(OptionalDouble.empty());
+  }
+
+  /// Returns the highest load average right after a study of the run.
+  OptionalDouble loadMeasured() {
+    var loads = new ArrayList<Double>();
+    if (json.get("data") instanceof JsonArray data) {
+      for (var each : data) {
+        var load = each.getAsJsonObject().get("load");
+        if (load != null) {
+          load(load).ifPresent(loads::add);
+        }
+      }
+    }
+    return loads.stream().mapToDouble(load -> load).max();
+  }
+
+  /// A negative load is one that the system does not tell.
+  private static OptionalDouble load(JsonElement found) {
+    return found instanceof JsonPrimitive number && number.isNumber() && number.getAsDouble() >= 0
+        ? OptionalDouble.of(number.getAsDouble())
+        : OptionalDouble.empty();
+  }
+
+  /// Returns the number of the machine's cores; 1 if it was not told.
+  int cores() {
+    return at("machine.cores")
+        .filter(found -> found instanceof JsonPrimitive number && number.isNumber())
+        .map(JsonElement::getAsInt)
+        .orElse(1);
   }
 
   private static String value(JsonObject fields, String name) {

@@ -75,8 +75,14 @@ public final class Surroundings {
     json.addProperty(
         "governor",
         line(Path.of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")).orElse("not told"));
-    json.addProperty("load", bean.getSystemLoadAverage());
+    json.addProperty("load", load());
     return json;
+  }
+
+  /// Returns the load average of the last minute, which includes the ranks; negative if the system
+  /// does not tell it.
+  static double load() {
+    return ManagementFactory.getOperatingSystemMXBean().getSystemLoadAverage();
   }
 
   private static Optional<String> line(Path file) {

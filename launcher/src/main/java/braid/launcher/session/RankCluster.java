@@ -150,6 +150,9 @@ final class RankCluster implements AutoCloseable {
       environment.put(Env.SHARE_GPUS, options.backend().sharesGpus() ? "1" : "0");
     }
     options.link().ifPresent(link -> environment.put("BRAID_LINK", link));
+    options
+        .untilDecided()
+        .ifPresent(limit -> environment.put(Env.UNTIL_DECIDED, Long.toString(limit.toSeconds())));
     options.memory().ifPresent(kind -> environment.put("BRAID_SYMMETRIC_MEMORY", kind.toString()));
     return environment;
   }

@@ -6,22 +6,25 @@ import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.MemoryKind;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Optional;
 
 /// Options of a session. `link` is the host backend's simulated link as the user wrote it, for
 /// example `2GB/s,20us`; `home` is the directory of `runs/`; `outputLimit` is the limit of a cell's
-/// output; `memory` is the default kind of symmetric memory, if it is not the environment's.
+/// output; `memory` is the default kind of symmetric memory, if it is not the environment's;
+/// `untilDecided` is the time in which all studies together may measure until they are decided.
 public record SessionOptions(
     int ranks,
     BackendChoice backend,
     Optional<String> link,
     Path home,
     OutputLimit outputLimit,
-    Optional<MemoryKind> memory) {
+    Optional<MemoryKind> memory,
+    Optional<Duration> untilDecided) {
   /// Uses the environment's kind of memory.
   public SessionOptions(
       int ranks, BackendChoice backend, Optional<String> link, Path home, OutputLimit outputLimit) {
-    this(ranks, backend, link, home, outputLimit, Optional.empty());
+    this(ranks, backend, link, home, outputLimit, Optional.empty(), Optional.empty());
   }
 
   /// Uses the default output limit.
@@ -42,6 +45,11 @@ public record SessionOptions(
           "%s %s needs CUDA but the backend is %s; choose native or auto"
               .formatted(from, kind, backend));
     }
-    return new SessionOptions(ranks, backend, link, home, outputLimit, Optional.of(kind));
+    return new SessionOptions(
+        ranks, backend, link, home, outputLimit, Optional.of(kind), untilDecided);
+  }
+
+  public SessionOptions withUntilDecided(Duration limit) {
+    return new SessionOptions(ranks, backend, link, home, outputLimit, memory, Optional.of(limit));
   }
 }

@@ -3,6 +3,7 @@ package braid.launcher.bundle;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cli.home.Installation;
+import braid.launcher.experiment.Experiments;
 import java.io.File;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -67,7 +68,8 @@ class BundleTest {
     if (steps.stream().noneMatch(line -> line.contains("charts will need"))) {
       assertThat(Files.readString(bundle.resolve("jre/lib/fonts/fontconfig.properties")))
           .isEqualTo(BundledFonts.configuration());
-      assertThat(Files.readString(directory.resolve("01_first_overlap.out.ipynb")))
+      var latest = new Experiments(directory.resolve("runs")).find(Experiments.LATEST);
+      assertThat(Files.readString(latest.directory().resolve("01_first_overlap.out.ipynb")))
           .contains("image/png", "image/svg+xml");
     }
     run("chmod", "-R", "u+w", bundle.toString());

@@ -3,6 +3,7 @@ package braid.launcher.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.selftest.Sweep;
+import braid.launcher.experiment.Experiments;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
@@ -36,23 +37,25 @@ class BraidProcessTest {
     return Ran.apart(directory, Map.of(), BraidProcessTest::onlyRead, arguments);
   }
 
+  /// Returns the output of the latest run.
+  private Path output() {
+    var runs = new Experiments(directory.resolve("runs"));
+    return runs.find(Experiments.LATEST).directory().resolve("n.out.ipynb");
+  }
+
   private String status(int cell) {
-    return Notebook.read(directory.resolve("n.out.ipynb"))
-        .cells()
-        .get(cell)
-        .papermill()
-        .get("status")
-        .getAsString();
+    return Notebook.read(output()).cells().get(cell).papermill().get("status").getAsString();
   }
 
   @Test
-  void savesInTheCurrentDirectoryAndTakesRanksFromTheEnvironment() throws Exception {
+  void savesInTheFolderOfTheRunAndTakesRanksFromTheEnvironment() throws Exception {
     notebook(new Code("System.out.println(System.getenv(\"WORLD_SIZE\"));"));
     var ran =
         Ran.apart(
             directory, Map.of("BRAID_RANKS", "2"), BraidProcessTest::onlyRead, "run", "n.ipynb");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
-    assertThat(ran.out()).contains("saved   " + directory.resolve("n.out.ipynb"));
+    assertThat(ran.out()).contains("saved   " + output() + "\n");
+    assertThat(directory.toFile().list()).containsExactlyInAnyOrder("n.ipynb", "runs");
     assertThat(status(0)).isEqualTo("completed");
     assertThat(ran.err()).contains("on 2 ranks");
   }
@@ -95,7 +98,7 @@ class BraidProcessTest {
 
     ran = braid("rerun", "latest");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
-    assertThat(ran.out()).contains("saved   " + directory.resolve("n.out.ipynb") + "\n");
+    assertThat(ran.out()).contains("saved   " + output() + "\n");
   }
 
   /// Not even root can create a home in /proc. A folder that another user created first in the
@@ -182,7 +185,7 @@ class BraidProcessTest {
             "r.html");
     assertThat(ran.exitCode()).as(ran.err()).isEqualTo(4);
     assertThat(status(0)).isEqualTo("failed");
-    assertThat(directory.resolve("n.out.ipynb")).content().hasSizeLessThan(8 << 20);
+    assertThat(output()).content().hasSizeLessThan(8 << 20);
     assertThat(directory.resolve("j.xml")).content().contains("must end within --cell-timeout 5 s");
     assertThat(directory.resolve("r.html")).isNotEmptyFile();
   }
@@ -198,7 +201,7 @@ class BraidProcessTest {
     assertThat(ran.exitCode()).as(ran.err()).isEqualTo(1);
     var refused = "a %%front cell must not end the session but called ";
     assertThat(ran.err()).contains(refused + "Runtime.halt(0);");
-    var cells = Notebook.read(directory.resolve("n.out.ipynb")).cells();
+    var cells = Notebook.read(output()).cells();
     assertThat(cells.get(0).outputs().toString()).contains(refused + "System.exit(0);");
     assertThat(cells.get(1).outputs().toString()).contains(refused + "Runtime.exit(0);");
     assertThat(status(2)).isEqualTo("failed");

@@ -95,14 +95,20 @@ class BraidTest {
         "-n four|braid: -n must be a number of ranks, 1..",
         "--backend gpu|braid: --backend must be one of auto, host, cuda but was gpu; try host",
         "--link fast|braid: a link must be written bandwidth,latency or unlimited but was fast;",
-        "--output-limit lots|braid: --output-limit must be a number of bytes such as 500KB or 4MiB but"
-            + " was lots; the default is 4MiB",
+        "--output-limit lots|braid: --output-limit must be a number of bytes such as 500KB or 4MiB"
+            + " but was lots; the default is 4MiB",
         "--output-limit 1KiB|braid: --output-limit must be 16KiB to 1GiB but was 1024 bytes; the"
             + " default is 4MiB",
         "--timeout 0|braid: --timeout must be a positive number of seconds but was 0; try --timeout"
             + " 600",
         "--cell-timeout x|braid: --cell-timeout must be a positive number of seconds but was x;",
         "--timeout nan|braid: --timeout must be a positive number of seconds but was nan;",
+        "--until-decided soon|braid: --until-decided must be a time of 1 s or more, such as 90s,"
+            + " 10m or 1h, but was soon; try --until-decided 10m",
+        "--until-decided 0|braid: --until-decided must be a time of 1 s or more, such as 90s, 10m"
+            + " or 1h, but was 0;",
+        "--summary none/s.md|braid: --summary must be a file to write but none/s.md is in a"
+            + " directory that does not exist; try mkdir -p",
         "-p split=4|braid: parameter split (-p) must be declared in the cell of",
         "-p m=x|braid: parameter m is declared int but was \"x\" (-p); try -p m=4",
         "-p m|braid: -p must be NAME=VALUE but was \"m\"; try -p m=VALUE",
@@ -114,12 +120,12 @@ class BraidTest {
         "-o x|braid: option '--output' (OUT.ipynb) should be specified only once",
         "second.ipynb third.ipynb|braid: notebook must be a file but second.ipynb does not exist;"
             + " check the path",
-        "second.ipynb|braid: the output must be named once but second.ipynb does not exist and so is"
-            + " the output of ",
+        "second.ipynb|braid: the output must be named once but second.ipynb does not exist and so"
+            + " is the output of ",
         "--memory rdma|braid: a memory kind must be one of auto, native, ipc, nccl, nvshmem but was"
             + " rdma",
-        "--backend host --memory nccl|braid: --memory nccl needs CUDA but the backend is host (set by"
-            + " --backend); choose native or auto",
+        "--backend host --memory nccl|braid: --memory nccl needs CUDA but the backend is host (set"
+            + " by --backend); choose native or auto",
         "--cwd none|braid: --cwd must be a directory but none does not exist; check the path",
         "--report none/r.html|braid: --report must be a file to write but none/r.html is in a"
             + " directory that does not exist; try mkdir -p",
@@ -268,7 +274,8 @@ class BraidTest {
     assertThat(Ran.here("man").out()).isEqualTo(pages.get("braid.1"));
     assertThat(Ran.here("man", "docter").err())
         .isEqualTo(
-            "braid: man needs a command of braid but there is no braid-docter; did you mean braid-doctor?\n");
+            "braid: man needs a command of braid but there is no braid-docter; did you mean"
+                + " braid-doctor?\n");
     assertThat(pages.get("braid-run.1"))
         .contains(".SH EXIT STATUS\n", "\\fB\\-n, \\-\\-ranks RANKS\\fR\n", ".SH EXAMPLES\n.nf\n");
     var options =
@@ -362,19 +369,20 @@ class BraidTest {
             + " auto; leave it out for all",
         "selftest --memory ncc|braid: a memory kind must be one of auto, native, ipc, nccl, nvshmem"
             + " but was ncc",
-        "selftest --random -1|braid: --random must be a number of programs, 0 or more, but was -1; try"
-            + " --random 200",
-        "selftest --random abc|braid: --random must be a number of programs, 0 or more, but was abc;"
+        "selftest --random -1|braid: --random must be a number of programs, 0 or more, but was -1;"
             + " try --random 200",
+        "selftest --random abc|braid: --random must be a number of programs, 0 or more, but was"
+            + " abc; try --random 200",
         "selftest --random 9999999999|braid: --random must be a number of programs, 0 or more, but"
             + " was 9999999999; try --random 200",
-        "selftest --random 5 --seed x|braid: --seed must be a whole number but was x; try --seed 42",
+        "selftest --random 5 --seed x|braid: --seed must be a whole number but was x; try --seed"
+            + " 42",
         "selftest --quick --seed 5|braid: --seed is for random programs but there are none; add"
             + " --random 200",
         "selftest --timeout 0|braid: --timeout must be a positive number of seconds but was 0; try"
             + " --timeout 600",
-        "selftest --record none/r.json|braid: --record must be a file to write but none/r.json is in a"
-            + " directory that does not exist; try mkdir -p",
+        "selftest --record none/r.json|braid: --record must be a file to write but none/r.json is"
+            + " in a directory that does not exist; try mkdir -p",
         "selftest --json none/s.json|braid: --json must be a file to write but none/s.json is in a"
             + " directory that does not exist; try mkdir -p",
         "bundle -o none/b.tar.xz|braid: -o must be a file to write but none/b.tar.xz is in a"

@@ -98,7 +98,10 @@ class RerunTest {
     assertThat(first.text("parameters.x.value")).contains("{1.5}");
     assertThat(first.text("git.none")).isPresent();
     assertThat(first.json().getAsJsonArray("jars")).isNotEmpty();
-    var saved = Notebook.read(directory.resolve("n.out.ipynb")).metadata().getAsJsonObject("braid");
+    var folder = directory.resolve("runs").resolve(first.id());
+    assertThat(ran.out()).contains("saved   " + folder.resolve("n.out.ipynb") + "\n");
+    var saved = Notebook.read(folder.resolve("n.out.ipynb")).metadata().getAsJsonObject("braid");
+    assertThat(directory.toFile().list()).containsExactlyInAnyOrder("n.ipynb", "runs");
     assertThat(saved.get("id").getAsString()).isEqualTo(first.id());
     assertThat(saved.get("state").getAsString()).isEqualTo("completed");
 
@@ -173,7 +176,8 @@ class RerunTest {
     var manifest = experiments().list().getFirst().manifest();
     assertThat(manifest.state()).isEqualTo(Manifest.State.INTERRUPTED);
     assertThat(manifest.text("exitCode")).isEmpty();
-    var saved = Notebook.read(directory.resolve("n.out.ipynb")).metadata().getAsJsonObject("braid");
+    var output = experiments().find("latest").directory().resolve("n.out.ipynb");
+    var saved = Notebook.read(output).metadata().getAsJsonObject("braid");
     assertThat(saved.get("state").getAsString()).isEqualTo("interrupted");
   }
 
@@ -217,6 +221,27 @@ class RerunTest {
             new Study.Trial(Overlap.pipelined(4), columns.get(3))));
   }
 
+  /// Returns the study as a busy machine would have measured it: every configuration slowed by a
+  /// factor of its own.
+  private static Study busy(Study study, double ofReference, double... ofTrials) {
+    var trials = new ArrayList<Study.Trial>();
+    for (var trial : study.trials()) {
+      trials.add(
+          new Study.Trial(trial.configuration(), times(trial.nanos(), ofTrials[trials.size()])));
+    }
+    return new Study(
+        study.problem(),
+        study.ranks(),
+        study.seed(),
+        times(study.unfusedFirst(), ofReference),
+        times(study.unfusedAgain(), ofReference),
+        trials);
+  }
+
+  private static List<Long> times(List<Long> nanos, double factor) {
+    return nanos.stream().map(n -> Math.round(factor * n)).toList();
+  }
+
   /// Records a run with these studies, as `braid run` does.
   private String run(String revision, Study... studies) throws IOException {
     return run(revision, true, studies);
@@ -224,12 +249,16 @@ class RerunTest {
 
   /// @param inside whether its measurements lie in its folder; earlier versions kept them beside it
   private String run(String revision, boolean inside, Study... studies) throws IOException {
-    var facts = new JsonObject();
+    return run(new JsonObject(), revision, inside, studies);
+  }
+
+  private String run(JsonObject facts, String revision, boolean inside, Study... studies)
+      throws IOException {
     var git = new JsonObject();
     git.addProperty("revision", revision);
     facts.add("git", git);
     var runs = directory.resolve("runs");
-    var experiment = new Experiment(runs, () -> facts);
+    var experiment = new Experiment(runs, _ -> facts);
     experiment.begin(Optional.of("{}"));
     for (var study : studies) {
       experiment.kept(Runs.in(inside ? experiment.directory() : runs).save(study), study);
@@ -271,6 +300,147 @@ class RerunTest {
       assertThat(alone.exitCode()).as(alone.err()).isZero();
       assertThat(alone.out()).contains("nothing that is recorded differs");
     }
+  }
+
+  /// Reported case: `unfused SLOW +59.6%`, exit code 6, although only the load had changed.
+  @Test
+  void aMachineThatDifferedExitsWith5() throws Exception {
+    var base = run(machine(0.4), "one", true, study("64", 1, 1));
+    var busy = run(machine(9.3), "one", true, busy(study("64", 1, 2), 1.6, 1.9, 2.1));
+    var ran = braid("compare", base, busy, "--junit", "busy.xml");
+    assertThat(ran.exitCode()).as(ran.out() + ran.err()).isEqualTo(5);
+    assertThat(ran.err())
+        .startsWith("braid: the machine differed between the runs, so nothing can be said of what")
+        .endsWith("braid compare --interleave %s %s\n".formatted(base, busy))
+        .hasLineCount(1);
+    assertThat(ran.out())
+        .containsPattern("load at the start +0\\.4 +9\\.3\n")
+        .containsPattern("MACHINE_DIFFERED: the reference itself took \\d+\\.\\d% longer")
+        .contains("2 hidden by it")
+        .doesNotContain("SLOW", "FAST");
+    assertThat(directory.resolve("busy.xml"))
+        .content()
+        .contains("tests=\"3\" failures=\"0\" errors=\"0\" skipped=\"3\"")
+        .containsPattern("<skipped message=\"MACHINE_DIFFERED: .*; ÷ reference \\+\\d+\\.\\d%");
+    var json = JsonParser.parseString(braid("compare", base, busy, "--json").out());
+    assertThat(json.getAsJsonObject().get("verdict").getAsString()).isEqualTo("MACHINE_DIFFERED");
+    var study = json.getAsJsonObject().getAsJsonArray("studies").get(0).getAsJsonObject();
+    assertThat(study.get("referenceMoved").getAsBoolean()).isTrue();
+    assertThat(
+            study
+                .getAsJsonArray("configurations")
+                .get(1)
+                .getAsJsonObject()
+                .get("besideReference")
+                .getAsDouble())
+        .isBetween(0.1, 0.3);
+
+    assertThat(braid("compare", base, busy, "--absolute").exitCode()).isEqualTo(6);
+    var alike = run(machine(0.6), "one", true, busy(study("64", 1, 3), 1.6, 1.6, 1.6));
+    var same = braid("compare", base, alike);
+    assertThat(same.exitCode()).as(same.out()).isZero();
+    assertThat(same.out())
+        .contains("nothing that is recorded differs")
+        .contains("SAME: the reference itself took");
+  }
+
+  private static JsonObject machine(double load) {
+    return JsonParser.parseString("{\"machine\": {\"cores\": 2, \"load\": %s}}".formatted(load))
+        .getAsJsonObject();
+  }
+
+  @Test
+  void latestMeansARunWithAStudyOfTheSameNotebook() throws Exception {
+    var first = run(notebook("tune.ipynb"), "one", true, study("64", 1, 1));
+    var second = run(notebook("tune.ipynb"), "one", true, study("64", 1, 2));
+    run(notebook("tune.ipynb"), "one", true);
+    var other = run(notebook("other.ipynb"), "one", true, study("128", 1, 3));
+
+    var named = braid("compare", first, "latest");
+    assertThat(named.exitCode()).as(named.err()).isZero();
+    assertThat(named.out()).contains("second  " + second + "\n");
+    var given = braid("compare", "previous", "latest", "--notebook", "tune");
+    assertThat(given.exitCode()).as(given.err()).isZero();
+    assertThat(given.out()).contains("first   " + first + "\n", "second  " + second + "\n");
+    assertThat(braid("compare", "previous", "latest").err())
+        .startsWith("braid: previous must be a run with a study of other.ipynb in ")
+        .hasLineCount(1);
+    assertThat(braid("compare", other, "latest").err())
+        .isEqualTo(
+            "braid: two runs must be compared but %s and latest are both %s; braid run or braid rerun makes another\n"
+                .formatted(other, other));
+    assertThat(braid("runs", "--notebook", "a/tune.ipynb").out().lines()).hasSize(4);
+    assertThat(braid("runs", "--notebook", "none").out()).startsWith("no runs of none in ");
+  }
+
+  private static JsonObject notebook(String name) {
+    return JsonParser.parseString(
+            "{\"notebook\": {\"name\": \"%s\", \"path\": \"/home/a/%s\"}}".formatted(name, name))
+        .getAsJsonObject();
+  }
+
+  /// Two runs of other parameters, repeated in turns: the rounds of all turns are compared.
+  @Test
+  void twoRunsAreRepeatedInTurnsAndCompared() throws Exception {
+    Files.writeString(
+        directory.resolve("n.ipynb"),
+        Notebooks.json(
+            new Code("int wait = 0;", "parameters"),
+            new Code(
+                "Tuner.on(world).steps(\"waiting\").step(\"short\", () ->"
+                    + " java.util.concurrent.locks.LockSupport.parkNanos(100_000)).step(\"long\","
+                    + " () -> java.util.concurrent.locks.LockSupport.parkNanos(200_000 + wait))"
+                    + ".repeats(6).run()")));
+    for (var wait : List.of("0", "1000000")) {
+      var ran = braid("run", "n.ipynb", "-n", "1", "--backend", "host", "-p", "wait=" + wait);
+      assertThat(ran.exitCode()).as(ran.err()).isZero();
+    }
+    var ran = braid("compare", "previous", "latest", "--interleave", "--turns", "2", "--absolute");
+    assertThat(ran.err())
+        .containsSubsequence(
+            "braid: turn 1 of 2, A\n",
+            "braid: turn 1 of 2, B\n",
+            "braid: turn 2 of 2, B\n",
+            "braid: turn 2 of 2, A\n");
+    var all = experiments().list();
+    assertThat(all).hasSize(6);
+    var ids = all.stream().map(run -> run.manifest().id()).toList();
+    assertThat(all.stream().map(run -> run.manifest().text("repeats").orElse("none")))
+        .containsExactly("none", "none", ids.get(0), ids.get(1), ids.get(1), ids.get(0));
+    assertThat(ran.out())
+        .contains("first   %s, %s\n".formatted(ids.get(2), ids.get(5)))
+        .contains("second  %s, %s\n".formatted(ids.get(3), ids.get(4)))
+        .containsPattern("parameters.wait +0 +1000000");
+    assertThat(ran.exitCode()).as(ran.out()).isEqualTo(6);
+
+    assertThat(braid("compare", "previous", "latest", "--turns", "2").err())
+        .isEqualTo("braid: --turns has no effect without --interleave; add it\n");
+    assertThat(braid("compare", "previous", "latest", "--interleave", "--turns", "0").err())
+        .isEqualTo("braid: --turns must be 1..100 but was 0; try --turns 3\n");
+    var alone = run(new JsonObject(), "one", false, study("64", 1, 1));
+    var study = experiments().find(alone).manifest().data().getFirst();
+    Files.delete(directory.resolve("runs").resolve(alone).resolve(Manifest.FILE));
+    assertThat(braid("compare", study, "latest", "--interleave").err())
+        .startsWith("braid: what is repeated must be a run but %s is a study".formatted(study));
+  }
+
+  /// A study of equal steps that its own budget of nothing leaves undecided.
+  @Test
+  void studiesMeasureOnUntilTheyAreDecidedOrTheTimeIsOver() throws Exception {
+    Files.writeString(
+        directory.resolve("n.ipynb"),
+        Notebooks.json(
+            new Code(
+                "Tuner.on(world).steps(\"waiting\").step(\"long\", () ->"
+                    + " java.util.concurrent.locks.LockSupport.parkNanos(900_000)).step(\"short\","
+                    + " () -> java.util.concurrent.locks.LockSupport.parkNanos(100_000))"
+                    + ".budget(Duration.ZERO).run()")));
+    var ran = braid("run", "n.ipynb", "-n", "1", "--backend", "host", "--until-decided", "1m");
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(ran.out()).containsPattern("\nfound   .*\ndecided 1 of 1 study\n");
+    var manifest = experiments().find("latest").manifest();
+    assertThat(manifest.text("session.untilDecidedSeconds")).contains("60");
+    assertThat(manifest.measured().getFirst().decided()).isTrue();
   }
 
   @Test
@@ -326,13 +496,15 @@ class RerunTest {
     var runs = directory.resolve("runs");
     var data = experiments().find(beside).manifest().data().getFirst();
     var list = braid("runs").out().lines().toList();
-    assertThat(list.get(1)).contains("m 64, 2 ranks: 4 splits: ", "% less than unfused's ");
+    assertThat(list.getFirst()).endsWith("  headline");
+    assertThat(list.get(1)).contains("completed  4 splits: ", "% less than unfused's ");
     assertThat(list.get(2)).endsWith("(+1 more)");
     assertThat(list.get(3)).endsWith("completed  -");
 
     assertThat(braid("runs", "prune").err())
         .isEqualTo(
-            "braid: prune needs --keep or --older-than but has neither; try braid runs prune --keep 20\n");
+            "braid: prune needs --keep or --older-than but has neither; try braid runs prune --keep"
+                + " 20\n");
     assertThat(braid("runs", "prune", "--older-than", "1").out()).contains(": 0 runs, 0.0 MB");
     var would = braid("runs", "prune", "--keep", "1", "--dry-run");
     assertThat(would.out()).contains("would delete  " + beside, "would delete  " + inside);
@@ -389,7 +561,10 @@ class RerunTest {
     var base = run("one", study("64", 1, 1));
     var alone = braid("compare", "previous", "latest");
     assertThat(alone.exitCode()).isEqualTo(2);
-    assertThat(alone.err()).contains("previous must be a run in", "but that has 1").hasLineCount(1);
+    assertThat(alone.err())
+        .contains("previous must be a run with a study of a session in Jupyter in ")
+        .contains("but that has 1; braid run makes one")
+        .hasLineCount(1);
     var slower = run("two", study("64", 1.1, 2));
 
     assertThat(braid("runs", "latest").out()).contains(slower).doesNotContain(base);

@@ -52,7 +52,7 @@ class ExperimentTest {
 
   @Test
   void aManifestIsThereFromTheStartAndTellsTheEnd() throws IOException {
-    var experiment = new Experiment(runs, ExperimentTest::facts);
+    var experiment = new Experiment(runs, _ -> facts());
     assertThat(runs).isEmptyDirectory();
     experiment.begin(Optional.of("{}"));
     var file = experiment.directory().resolve(Manifest.FILE);
@@ -83,7 +83,7 @@ class ExperimentTest {
   /// A run without its process was killed, whatever it wrote last.
   @Test
   void aRunThatWasKilledIsNotRunning() throws Exception {
-    var experiment = new Experiment(runs, ExperimentTest::facts);
+    var experiment = new Experiment(runs, _ -> facts());
     experiment.begin(Optional.of("{}"));
     var json = experiment.manifest().json();
     var dead = new ProcessBuilder("true").start();
@@ -98,7 +98,7 @@ class ExperimentTest {
   @Test
   void aSessionEndsWhenItIsClosedAndNamesWhatItPutOnTheClassPath() throws IOException {
     var jar = Files.writeString(runs.resolve("mine.jar"), "123456789");
-    var experiment = new Experiment(runs, ExperimentTest::facts);
+    var experiment = new Experiment(runs, _ -> facts());
     experiment.added(jar);
     assertThatThrownBy(experiment::manifest).hasMessageContaining("no manifest yet");
     experiment.begin(Optional.empty());
@@ -139,7 +139,7 @@ class ExperimentTest {
   }
 
   private Experiment begun() throws IOException {
-    var experiment = new Experiment(runs, ExperimentTest::facts);
+    var experiment = new Experiment(runs, _ -> facts());
     experiment.begin(Optional.of("{}"));
     return experiment;
   }
@@ -151,7 +151,7 @@ class ExperimentTest {
 
     var changed = first.json();
     changed.addProperty("started", "2001-01-01T00:00:00Z");
-    changed.getAsJsonObject("machine").addProperty("load", 7);
+    changed.getAsJsonObject("machine").addProperty("load", 1.2);
     changed.getAsJsonObject("machine").addProperty("governor", "powersave");
     changed.getAsJsonObject("git").addProperty("revision", "f".repeat(60));
     changed.getAsJsonObject("parameters").getAsJsonObject("m").addProperty("value", "8");
@@ -162,6 +162,9 @@ class ExperimentTest {
     var differences = Differences.between(first, new Manifest(changed));
     assertThat(differences.all().stream().map(Differences.Difference::what))
         .containsExactlyInAnyOrder("machine.governor", "git.revision", "parameters.m", "jar x.jar");
+    changed.getAsJsonObject("machine").addProperty("load", 1.6);
+    assertThat(Differences.between(first, new Manifest(changed)).all())
+        .contains(new Differences.Difference("load at the start", "0.5", "1.6"));
     assertThat(differences.all())
         .contains(new Differences.Difference("machine.governor", "none", "powersave"));
     assertThat(differences.lines("then", "now"))

@@ -29,6 +29,7 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -47,6 +48,7 @@ public final class RankContext implements AutoCloseable {
   private static final Duration RELEASE_DELAY = Duration.ofSeconds(1);
 
   private final Env env;
+  private final AtomicLong decidingNanos = new AtomicLong();
   private final String token;
   private final Store store;
   private final Waits waits;
@@ -119,6 +121,21 @@ public final class RankContext implements AutoCloseable {
 
   public Env env() {
     return env;
+  }
+
+  /// Returns the time that is left to this session's studies for measuring until they are decided;
+  /// zero if their own budgets are all they have, or if their times are no evidence.
+  public Duration timeToDecide() {
+    return env.untilDecided()
+        .filter(_ -> backend().ranksPerDevice() == 1)
+        .map(limit -> limit.minusNanos(decidingNanos.get()))
+        .filter(Duration::isPositive)
+        .orElse(Duration.ZERO);
+  }
+
+  /// Counts the duration of a study's measurement.
+  public void spentDeciding(long nanos) {
+    decidingNanos.addAndGet(nanos);
   }
 
   public Waits waits() {

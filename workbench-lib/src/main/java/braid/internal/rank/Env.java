@@ -28,6 +28,8 @@ import java.util.Optional;
 /// @param bulkCopies true if workers on a GPU use bulk copies where possible:
 ///   `BRAID_WORKER_COPIES`, `bulk` or `loads`
 /// @param attention code that computes attention on a GPU: `BRAID_ATTENTION`
+/// @param untilDecided time in which all studies together may measure until they are decided,
+///   beyond their own budgets: `BRAID_UNTIL_DECIDED_SECONDS`
 /// @param cache folder of compiled kernels and chosen algorithms: `BRAID_CACHE`
 public record Env(
     Place world,
@@ -41,6 +43,7 @@ public record Env(
     long nvshmemHeapBytes,
     boolean bulkCopies,
     AttentionEngine attention,
+    Optional<Duration> untilDecided,
     Path cache) {
   public static final Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
 
@@ -58,6 +61,8 @@ public record Env(
   public static final String ALGORITHMS = "algorithms";
 
   public static final String SHARE_GPUS = "BRAID_SHARE_GPUS";
+
+  public static final String UNTIL_DECIDED = "BRAID_UNTIL_DECIDED_SECONDS";
 
   /// Address of the ranks' store, with the token that it requires.
   public record StoreAddress(String host, int port, String token) {}
@@ -135,6 +140,7 @@ public record Env(
             .orElse(DEFAULT_NVSHMEM_HEAP_BYTES),
         reader.choice("BRAID_WORKER_COPIES", "bulk", "loads", true),
         reader.get("BRAID_ATTENTION").map(AttentionEngine::parse).orElse(AttentionEngine.AUTO),
+        reader.number(UNTIL_DECIDED, 1, Integer.MAX_VALUE).map(Duration::ofSeconds),
         reader.path("BRAID_CACHE").orElse(DEFAULT_CACHE));
   }
 

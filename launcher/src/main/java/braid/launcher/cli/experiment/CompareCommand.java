@@ -6,8 +6,10 @@ import braid.evidence.Study;
 import braid.launcher.Counted;
 import braid.launcher.ExitCode;
 import braid.launcher.OutputFile;
+import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.experiment.Differences;
 import braid.launcher.experiment.Experiments;
+import braid.launcher.experiment.Manifest;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -29,15 +31,21 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "compare",
     description =
-        "Judges whether run B is as fast as run A: each configuration SAME, FAST, SLOW or UNDECIDED; NOT_COMPARED if ranks shared a GPU.",
+        "Judges whether run B is as fast as run A: each configuration SAME, FAST, SLOW or"
+            + " UNDECIDED; MACHINE_DIFFERED if the machine changed too much to tell, NOT_COMPARED"
+            + " if ranks shared a GPU. If the reference itself moved, each configuration is judged"
+            + " beside its own run's reference.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
-      " 0:nothing is slower (undecided is not slower, unless --fail-on-undecided), or ranks shared a GPU",
+      " 0:nothing is slower (undecided is not slower, unless --fail-on-undecided), or ranks shared"
+          + " a GPU",
       " 1:the JUnit report could not be written",
       " 2:there is no such run, or the two are not of one problem",
+      " 5:nothing is slower as far as can be told, but the machine differed too much to judge all",
       " 6:something is slower in B, or undecided with --fail-on-undecided; stderr says which",
+      " 1, 3, 4, 130, 138, 143:with --interleave, as of run",
     },
     footerHeading = "%nExamples:%n",
     footer = {
@@ -45,6 +53,7 @@ import picocli.CommandLine.Spec;
       "  braid compare 0a1b2c latest --fail-on-undecided --junit compare.xml",
       "  braid compare baseline/runs/20260131T235959000Z-0a1b2c 3d4e5f --threshold 5",
       "  braid compare 0a1b2c 3d4e5f --json | jq .verdict",
+      "  braid compare 0a1b2c 3d4e5f --interleave --turns 5",
     })
 public final class CompareCommand implements Callable<Integer> {
   private static final double PERCENT = 100;
@@ -52,11 +61,21 @@ public final class CompareCommand implements Callable<Integer> {
   @Parameters(
       index = "0",
       paramLabel = "A",
-      description = "A run or a study: id, path, latest or previous.")
+      description =
+          "A run or a study: id, path, latest or previous, which mean runs with a study of one"
+              + " notebook.")
   private String first = "";
 
   @Parameters(index = "1", paramLabel = "B", description = "What is judged against it.")
   private String second = "";
+
+  @Option(
+      names = "--notebook",
+      paramLabel = "NAME",
+      description =
+          "Notebook whose runs latest and previous mean. Default: that of the other run, or of the"
+              + " latest run with a study.")
+  private @Nullable String notebook;
 
   @Option(
       names = "--threshold",
@@ -64,6 +83,28 @@ public final class CompareCommand implements Callable<Integer> {
       description =
           "A smaller difference does not matter, nor does one within the noise. Default: 3.")
   private @Nullable String threshold;
+
+  @Option(
+      names = "--interleave",
+      description =
+          "Repeats A and B in turns, on fresh ranks each time, and compares the rounds of all"
+              + " turns: what the machine does meanwhile meets both. Both are repeated by this"
+              + " Braid, on this machine and in this environment; they can differ in notebook,"
+              + " parameters, ranks, link and memory.")
+  private boolean interleave;
+
+  @Option(
+      names = "--turns",
+      paramLabel = "N",
+      description = "Turns of each run with --interleave. Default: 3.")
+  private @Nullable Integer turns;
+
+  @Option(
+      names = "--absolute",
+      description =
+          "Judges times even if the reference moved: on a machine of your own, this finds what"
+              + " makes the reference slower too.")
+  private boolean absolute;
 
   @Option(
       names = "--fail-on-undecided",
@@ -82,14 +123,34 @@ public final class CompareCommand implements Callable<Integer> {
 
   @Spec private CommandSpec spec = CommandSpec.create();
 
+  private double share;
+
   @Override
-  public Integer call() {
-    double share = share();
+  public Integer call() throws IOException {
+    share = share();
     var report = junit == null ? null : OutputFile.writable("--junit", junit);
-    var experiments = new Experiments(Path.of("").toAbsolutePath().resolve("runs"));
-    var a = Source.named(first, experiments);
-    var b = Source.named(second, experiments);
-    var comparisons = pair(a, b, share);
+    var experiments = new Experiments(WorkingDirectory.called().resolve("runs"));
+    var ofNotebook = notebook(experiments);
+    var a = Source.named(first, experiments, ofNotebook);
+    var b = Source.named(second, experiments, ofNotebook);
+    if (a.id().equals(b.id()) && !interleave) {
+      throw new BraidException(
+          "two runs must be compared but %s and %s are both %s; braid run or braid rerun makes another"
+              .formatted(first, second, a.id()));
+    }
+    if (turns != null && !interleave) {
+      throw new BraidException("--turns has no effect without --interleave; add it");
+    }
+    if (interleave) {
+      var repeated = new Turns(a, b, turns == null ? Turns.DEFAULT : turns, spec);
+      var code = repeated.run(experiments);
+      if (code != ExitCode.OK) {
+        return code.code();
+      }
+      a = repeated.first();
+      b = repeated.second();
+    }
+    var comparisons = pair(a, b);
     var differences = differences(a, b);
     var verdict = verdict(comparisons);
     var out = spec.commandLine().getOut();
@@ -124,8 +185,17 @@ public final class CompareCommand implements Callable<Integer> {
       say(
           undecided
               + (undecided == 1 ? " configuration is" : " configurations are")
-              + " undecided, none is slower; measure more rounds, or leave out --fail-on-undecided");
+              + " undecided, none is slower; measure more rounds, or leave out"
+              + " --fail-on-undecided");
       return ExitCode.SLOWER;
+    }
+    if (comparisons.stream().anyMatch(each -> each.verdict() == Verdict.MACHINE_DIFFERED)) {
+      say(
+          "the machine differed between the runs, so nothing can be said of what it hides; compare"
+              + " on"
+              + " a quieter machine, or in turns: braid compare --interleave %s %s"
+                  .formatted(first, second));
+      return ExitCode.MACHINE_DIFFERED;
     }
     return ExitCode.OK;
   }
@@ -158,11 +228,31 @@ public final class CompareCommand implements Callable<Integer> {
     return percent / PERCENT;
   }
 
+  /// Returns the notebook whose runs `latest` and `previous` mean: the given one, that of the run
+  /// that is named, or that of the latest run with a study.
+  private Optional<String> notebook(Experiments experiments) {
+    if (notebook != null) {
+      return Optional.of(notebook);
+    }
+    var named = Stream.of(first, second).filter(name -> !Experiments.isByTime(name)).findFirst();
+    return named
+        .map(name -> Source.named(name, experiments, Optional.empty()).manifest())
+        .orElseGet(
+            () ->
+                Optional.of(experiments.withStudy(Experiments.LATEST, Optional.empty()).manifest()))
+        .map(Manifest::notebook);
+  }
+
+  /// Returns true if it runs cells.
+  public boolean runsCells() {
+    return interleave;
+  }
+
   /// Pairs the k-th study of a problem with the k-th of that problem in the other run.
-  private static List<Comparison> pair(Source a, Source b, double share) {
+  private List<Comparison> pair(Source a, Source b) {
     if (a.studies().size() == 1 && b.studies().size() == 1) {
       // Throws with the difference.
-      return List.of(Comparison.of(a.studies().getFirst(), b.studies().getFirst(), share));
+      return List.of(compared(a.studies().getFirst(), b.studies().getFirst()));
     }
     var left = new ArrayList<>(b.studies());
     var comparisons = new ArrayList<Comparison>();
@@ -170,7 +260,7 @@ public final class CompareCommand implements Callable<Integer> {
       var other = left.stream().filter(each -> Comparison.alike(study, each)).findFirst();
       if (other.isPresent()) {
         left.remove(other.get());
-        comparisons.add(Comparison.of(study, other.get(), share));
+        comparisons.add(compared(study, other.get()));
       }
     }
     if (comparisons.isEmpty()) {
@@ -179,6 +269,12 @@ public final class CompareCommand implements Callable<Integer> {
               .formatted(a.id(), settings(a), b.id(), settings(b)));
     }
     return comparisons;
+  }
+
+  private Comparison compared(Study before, Study after) {
+    return absolute
+        ? Comparison.ofTimes(before, after, share)
+        : Comparison.of(before, after, share);
   }
 
   private static String settings(Source source) {
@@ -192,7 +288,12 @@ public final class CompareCommand implements Callable<Integer> {
   }
 
   private static Verdict verdict(List<Comparison> comparisons) {
-    return Stream.of(Verdict.SLOW, Verdict.FAST, Verdict.UNDECIDED, Verdict.NOT_COMPARED)
+    return Stream.of(
+            Verdict.SLOW,
+            Verdict.MACHINE_DIFFERED,
+            Verdict.FAST,
+            Verdict.UNDECIDED,
+            Verdict.NOT_COMPARED)
         .filter(verdict -> comparisons.stream().anyMatch(each -> each.verdict() == verdict))
         .findFirst()
         .orElse(Verdict.SAME);

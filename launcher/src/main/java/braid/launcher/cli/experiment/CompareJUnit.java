@@ -16,8 +16,8 @@ import javax.xml.stream.XMLStreamException;
 import javax.xml.stream.XMLStreamWriter;
 
 /// A comparison as a JUnit XML file: a suite per study, a test case per configuration, which fails
-/// if that is slower. Undecided ones are skipped, or fail with `--fail-on-undecided`; those not
-/// compared are skipped.
+/// if that is slower. Undecided ones are skipped, or fail with `--fail-on-undecided`; those that
+/// cannot be judged are skipped.
 final class CompareJUnit {
   private static final double NANOS_PER_MILLI = 1e6;
   private static final double NANOS_PER_SECOND = 1e9;
@@ -50,11 +50,14 @@ final class CompareJUnit {
     long slower = comparisons.stream().mapToLong(each -> each.count(Verdict.SLOW)).sum();
     long undecided = comparisons.stream().mapToLong(each -> each.count(Verdict.UNDECIDED)).sum();
     attribute(xml, "tests", Long.toString(rows));
-    long notCompared =
-        comparisons.stream().mapToLong(each -> each.count(Verdict.NOT_COMPARED)).sum();
+    long notJudged =
+        comparisons.stream()
+            .mapToLong(
+                each -> each.count(Verdict.NOT_COMPARED) + each.count(Verdict.MACHINE_DIFFERED))
+            .sum();
     attribute(xml, "failures", Long.toString(failOnUndecided ? slower + undecided : slower));
     attribute(xml, "errors", "0");
-    attribute(xml, "skipped", Long.toString(notCompared + (failOnUndecided ? 0 : undecided)));
+    attribute(xml, "skipped", Long.toString(notJudged + (failOnUndecided ? 0 : undecided)));
   }
 
   private static void suite(XMLStreamWriter xml, Comparison comparison, boolean failOnUndecided)
@@ -72,6 +75,7 @@ final class CompareJUnit {
       switch (row.verdict()) {
         case SAME, FAST -> {}
         case NOT_COMPARED -> JUnitXml.skipped(xml, Caveats.SHARED);
+        case MACHINE_DIFFERED -> JUnitXml.skipped(xml, words(row));
         case SLOW -> JUnitXml.failure(xml, row.verdict().toString(), words(row), words(row));
         case UNDECIDED -> {
           if (failOnUndecided) {
@@ -99,6 +103,13 @@ final class CompareJUnit {
             100 * difference.value(),
             100 * difference.low(),
             100 * difference.high());
+    if (row.verdict() == Verdict.MACHINE_DIFFERED) {
+      return row.beside()
+          .map(
+              beside ->
+                  words + String.format(Locale.ROOT, "; ÷ reference %+.1f%%", 100 * beside.value()))
+          .orElse(words + "; each configuration is judged beside its own run's reference");
+    }
     return row.moreRounds().isPresent()
         ? words + "; about %d more rounds would decide".formatted(row.moreRounds().getAsInt())
         : words;

@@ -46,6 +46,7 @@ final class CompareJson {
     json.addProperty("headline", comparison.headline());
     json.addProperty("threshold", comparison.threshold());
     json.addProperty("noise", comparison.noise());
+    json.addProperty("referenceMoved", comparison.referenceMoved());
     if (!comparison.timesCount()) {
       json.addProperty(Caveats.COLUMN, Caveats.SHARED);
     }
@@ -70,6 +71,13 @@ final class CompareJson {
     json.addProperty("low", row.difference().low());
     json.addProperty("high", row.difference().high());
     json.addProperty("confidence", row.difference().confidence());
+    row.beside()
+        .ifPresent(
+            beside -> {
+              json.addProperty("besideReference", beside.value());
+              json.addProperty("besideReferenceLow", beside.low());
+              json.addProperty("besideReferenceHigh", beside.high());
+            });
     row.moreRounds().ifPresent(rounds -> json.addProperty("moreRounds", rounds));
     return json;
   }

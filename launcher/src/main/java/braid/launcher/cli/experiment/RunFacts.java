@@ -86,6 +86,9 @@ public final class RunFacts {
     if (!options.outputLimit().equals(OutputLimit.DEFAULT)) {
       session.addProperty("outputLimit", options.outputLimit().toString());
     }
+    options
+        .untilDecided()
+        .ifPresent(limit -> session.addProperty("untilDecidedSeconds", limit.toSeconds()));
     session.addProperty(
         "memory",
         options

@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -34,6 +35,7 @@ import picocli.CommandLine.Spec;
       "  braid runs",
       "  braid runs 0a1b2c",
       "  braid runs latest",
+      "  braid runs --notebook tune.ipynb",
       "  braid runs 0a1b2c --json | jq .gpus",
       "  braid runs prune --keep 20",
     })
@@ -49,6 +51,12 @@ public final class RunsCommand implements Callable<Integer> {
               + " previous.")
   private String name = "";
 
+  @Option(
+      names = "--notebook",
+      paramLabel = "NAME",
+      description = "Lists only the runs of that notebook.")
+  private @Nullable String notebook;
+
   @Option(names = "--json", description = "Prints whole manifests as JSON.")
   private boolean json;
 
@@ -63,7 +71,7 @@ public final class RunsCommand implements Callable<Integer> {
       out.print(json ? manifest.toJson() : manifest + "\n");
     } else if (json) {
       var all = new JsonArray();
-      experiments.list().forEach(run -> all.add(run.manifest().json()));
+      runs(experiments).forEach(run -> all.add(run.json()));
       out.println(new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create().toJson(all));
     } else {
       list(experiments).forEach(out::println);
@@ -72,14 +80,23 @@ public final class RunsCommand implements Callable<Integer> {
     return 0;
   }
 
-  private static List<String> list(Experiments experiments) {
-    var runs = experiments.list();
+  private List<Manifest> runs(Experiments experiments) {
+    return experiments.list().stream()
+        .map(Found::manifest)
+        .filter(run -> notebook == null || run.isOf(notebook))
+        .toList();
+  }
+
+  private List<String> list(Experiments experiments) {
+    var runs = runs(experiments);
     if (runs.isEmpty()) {
-      return List.of("no runs in %s; braid run keeps them there".formatted(experiments.runs()));
+      return List.of(
+          "no runs%s in %s; braid run keeps them there"
+              .formatted(notebook == null ? "" : " of " + notebook, experiments.runs()));
     }
     var rows = new ArrayList<List<String>>();
-    rows.add(List.of("run", "started", "took", "notebook", "parameters", "state", "found"));
-    runs.stream().map(Found::manifest).map(RunsCommand::row).forEach(rows::add);
+    rows.add(List.of("run", "started", "took", "notebook", "parameters", "state", "headline"));
+    runs.stream().map(RunsCommand::row).forEach(rows::add);
     return aligned(rows);
   }
 
@@ -92,20 +109,20 @@ public final class RunsCommand implements Callable<Integer> {
         run.id(),
         WHEN.format(run.started()),
         run.duration().map(RunSummary::time).orElse("-"),
-        run.text("notebook.name").orElse("a session in Jupyter"),
+        run.notebook(),
         given.isEmpty() ? "-" : given,
         state(run),
-        found(run));
+        headline(run));
   }
 
-  /// Returns the result of the first study up to its interval, or the number of profiles.
-  private static String found(Manifest run) {
+  /// Returns the headline of the first study up to its interval, or the number of profiles.
+  private static String headline(Manifest run) {
     var studies = run.measured().stream().filter(Measured::isStudy).toList();
     if (studies.isEmpty()) {
       return run.data().isEmpty() ? "-" : Counted.of(run.data().size(), "profile");
     }
     // The interval and the remarks follow.
-    var first = studies.getFirst().answer().split(" \\(|;", 2)[0];
+    var first = studies.getFirst().headline().split(" \\(|;", 2)[0];
     return studies.size() == 1 ? first : "%s (+%d more)".formatted(first, studies.size() - 1);
   }
 

@@ -13,7 +13,7 @@ public final class SessionManifest {
   public static Experiment of(SessionOptions options, Env env) {
     return new Experiment(
         options.home().resolve("runs"),
-        () ->
+        _ ->
             new RunFacts(List.of("kernel", "start"), options.home())
                 .git(options.home())
                 .of(options, env));

@@ -19,8 +19,12 @@ import java.util.Optional;
 record Source(String id, Optional<Manifest> manifest, List<Study> studies) {
   private static final String STUDY = "study.json";
 
+  /// @param notebook notebook of the runs that `latest` and `previous` mean; empty for any
   /// @throws BraidException if nothing has that name, or it has no study
-  static Source named(String name, Experiments experiments) {
+  static Source named(String name, Experiments experiments, Optional<String> notebook) {
+    if (Experiments.isByTime(name)) {
+      return run(experiments.withStudy(name, notebook));
+    }
     var folder =
         experiments
             .folder(name, f -> hasFile(f, Manifest.FILE) || hasFile(f, STUDY))

@@ -72,11 +72,12 @@ public final class NotebookQueue {
             "braid: notebook %d of %d: %s"
                 .formatted(runs.size() + 1, inputs.size(), input.notebook().name()));
       }
-      var unstarted = unstarted(input, runs);
+      var begun = experiment.apply(input);
+      var unstarted = unstarted(input, begun, runs);
       if (unstarted.isEmpty()) {
-        ending.unfinished(unfinished(runs));
+        ending.unfinished(unfinished(runs, begun));
       }
-      var run = finished(input, unstarted.isPresent() ? unstarted.get() : run(input));
+      var run = finished(input, unstarted.isPresent() ? unstarted.get() : run(input, begun));
       run.result().trouble().ifPresent(trouble -> say("braid: " + trouble));
       run.differences()
           .forEach(difference -> say("braid: " + run.result().notebook() + ": " + difference));
@@ -86,15 +87,16 @@ public final class NotebookQueue {
   }
 
   /// Results of the notebooks before, of the next one, and of the rest.
-  private List<NotebookRun> unfinished(List<NotebookRun> before) {
+  private List<NotebookRun> unfinished(List<NotebookRun> before, Experiment next) {
     var all = new ArrayList<>(before);
     for (var input : inputs.subList(before.size(), inputs.size())) {
       var why =
           all.size() == before.size()
               ? "did not finish: the process ended meanwhile; %s has the cells that ran"
-                  .formatted(input.output())
+                  .formatted(input.output(next.directory()))
               : "not run: the process ended in an earlier notebook";
-      all.add(NotebookRun.unchecked(input.notebook(), notRun(input, ExitCode.CELL_FAILED, why)));
+      all.add(
+          NotebookRun.unchecked(input.notebook(), notRun(input, next, ExitCode.CELL_FAILED, why)));
     }
     return all;
   }
@@ -107,37 +109,43 @@ public final class NotebookQueue {
   }
 
   /// Result of a notebook that will not start.
-  private Optional<RunResult> unstarted(RunInput input, List<NotebookRun> before) {
+  private Optional<RunResult> unstarted(RunInput input, Experiment next, List<NotebookRun> before) {
     var why = stopReason();
     if (why.isPresent()) {
-      return Optional.of(notRun(input, ExitCode.CELL_FAILED, "not run: " + why.get()));
+      return Optional.of(notRun(input, next, ExitCode.CELL_FAILED, "not run: " + why.get()));
     }
     var over = limits.over();
     if (over.isPresent() && !before.isEmpty()) {
       return Optional.of(
-          notRun(input, ExitCode.TIMEOUT, "not run: " + over.get() + " was over before it began"));
+          notRun(
+              input,
+              next,
+              ExitCode.TIMEOUT,
+              "not run: " + over.get() + " was over before it began"));
     }
     return failFast && before.stream().anyMatch(run -> run.exitCode() != ExitCode.OK)
         ? Optional.of(
-            notRun(input, ExitCode.OK, "not run: an earlier notebook failed (--fail-fast)"))
+            notRun(input, next, ExitCode.OK, "not run: an earlier notebook failed (--fail-fast)"))
         : Optional.empty();
   }
 
-  private static RunResult notRun(RunInput input, ExitCode exitCode, String why) {
-    return NotebookRunner.notRun(input.notebook(), input.output(), exitCode, why);
+  private static RunResult notRun(
+      RunInput input, Experiment experiment, ExitCode exitCode, String why) {
+    return NotebookRunner.notRun(
+        input.notebook(), input.output(experiment.directory()), exitCode, why);
   }
 
-  private RunResult run(RunInput input) {
+  private RunResult run(RunInput input, Experiment begun) {
     try (var progress = progress()) {
-      var runner = new NotebookRunner(input.notebook(), input.output(), limits, progress);
-      var begun = experiment.apply(input);
+      var output = input.output(begun.directory());
+      var runner = new NotebookRunner(input.notebook(), output, limits, progress);
       kept.add(begun);
-      var recorded = new RecordedRun(input, runner, begun, err);
+      var recorded = new RecordedRun(input.notebook(), output, runner, begun, err);
       begin(recorded);
       return recorded.on(options);
     } catch (BraidException e) {
       // Ranks that cannot start now may start for the next notebook.
-      return notRun(input, ExitCode.USAGE, "not run: " + e.getMessage());
+      return notRun(input, begun, ExitCode.USAGE, "not run: " + e.getMessage());
     }
   }
 

@@ -11,6 +11,7 @@ import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
@@ -22,7 +23,8 @@ final class RecordedRun {
   /// Section of the notebook's metadata.
   private static final String METADATA = "braid";
 
-  private final RunInput input;
+  private final Notebook notebook;
+  private final Path output;
   private final NotebookRunner runner;
   private final Experiment experiment;
   private final PrintWriter err;
@@ -30,8 +32,14 @@ final class RecordedRun {
   private final AtomicReference<@Nullable Session> running = new AtomicReference<>();
 
   /// @param err receives a note if the manifest cannot be written; the run continues
-  RecordedRun(RunInput input, NotebookRunner runner, Experiment experiment, PrintWriter err) {
-    this.input = input;
+  RecordedRun(
+      Notebook notebook,
+      Path output,
+      NotebookRunner runner,
+      Experiment experiment,
+      PrintWriter err) {
+    this.notebook = notebook;
+    this.output = output;
     this.runner = runner;
     this.experiment = experiment;
     this.err = err;
@@ -59,14 +67,10 @@ final class RecordedRun {
     SignalledSession.close(running.get());
   }
 
-  private Notebook notebook() {
-    return input.notebook();
-  }
-
   private void begin() {
     try {
-      experiment.begin(Optional.of(RunFacts.source(notebook())));
-      notebook().metadata().add(METADATA, experiment.inNotebook());
+      experiment.begin(Optional.of(RunFacts.source(notebook)));
+      notebook.metadata().add(METADATA, experiment.inNotebook());
     } catch (IOException e) {
       err.println("braid: note: this run has no manifest: " + e);
     }
@@ -91,11 +95,11 @@ final class RecordedRun {
   /// Saves the notebook again with the end of the run in its metadata.
   private void saveWithManifest() {
     try {
-      notebook().write(input.output());
+      notebook.write(output);
     } catch (IOException e) {
       err.println(
           "braid: note: %s could not be saved again (%s); its metadata do not say how the run ended, %s does"
-              .formatted(input.output(), e.getClass().getSimpleName(), experiment.directory()));
+              .formatted(output, e.getClass().getSimpleName(), experiment.directory()));
     }
   }
 
@@ -105,7 +109,7 @@ final class RecordedRun {
     }
     try {
       experiment.ended(state, exitCode, result);
-      notebook().metadata().add(METADATA, experiment.inNotebook());
+      notebook.metadata().add(METADATA, experiment.inNotebook());
     } catch (IOException e) {
       err.println("braid: the manifest of this run could not be completed: " + e);
     }

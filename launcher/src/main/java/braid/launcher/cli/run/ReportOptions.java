@@ -20,8 +20,15 @@ public final class ReportOptions {
           "Writes one HTML page with everything: failures, findings, environment, cells, charts.")
   private @Nullable Path report;
 
+  @Option(
+      names = "--summary",
+      paramLabel = "FILE",
+      description =
+          "Writes a summary in Markdown for CI pages: verdict, headlines of the studies, charts.")
+  private @Nullable Path summary;
+
   /// Returns the reports, after checking that they can be written.
   public RunReports of(RunInputs inputs) {
-    return RunReports.to(junit, report, inputs);
+    return RunReports.to(junit, report, summary, inputs);
   }
 }

@@ -8,5 +8,17 @@ import java.util.Optional;
 /// A checked notebook with its parameters, ready to run.
 ///
 /// @param file source file
+/// @param saved output file, if one was named
 /// @param recording recorded outputs to compare with afterwards
-public record RunInput(Notebook notebook, Path file, Path output, Optional<Recording> recording) {}
+public record RunInput(
+    Notebook notebook, Path file, Optional<Path> saved, Optional<Recording> recording) {
+  /// Returns the output file: by default in the folder of the run, so that a run leaves nothing
+  /// beside `runs/`.
+  public Path output(Path directory) {
+    return saved.orElseGet(() -> directory.resolve(outputName(file)));
+  }
+
+  static String outputName(Path file) {
+    return String.valueOf(file.getFileName()).replaceFirst("\\.ipynb$", "") + ".out.ipynb";
+  }
+}

@@ -28,7 +28,7 @@ public record RunInputs(List<RunInput> all, List<String> notes) {
   }
 
   /// @param files at least one
-  /// @param output file for one notebook, directory for several; by default the current directory
+  /// @param output file for one notebook, directory for several; by default the folder of each run
   /// @param check true to compare each with its recorded outputs
   /// @throws BraidException if a file, a parameter or an output file is wrong
   public static RunInputs of(
@@ -65,22 +65,24 @@ public record RunInputs(List<RunInput> all, List<String> notes) {
     return notebook;
   }
 
-  private static List<Path> outputs(List<Path> files, @Nullable Path output) {
-    var here = WorkingDirectory.called();
+  private static List<Optional<Path>> outputs(List<Path> files, @Nullable Path output) {
+    if (output == null) {
+      var runs = WorkingDirectory.called().resolve("runs");
+      var _ =
+          OutputFile.directory(
+              "without -o, the folder of the runs",
+              Files.exists(runs) ? runs : WorkingDirectory.called(),
+              "outputs are kept");
+      return files.stream().map(_ -> Optional.<Path>empty()).toList();
+    }
     var outputs =
         files.size() == 1
-            ? List.of(
-                OutputFile.writable(
-                    "-o", output == null ? here.resolve(nameBeside(files.getFirst())) : output))
-            : inDirectory(
-                files,
-                output == null
-                    ? here
-                    : OutputFile.directory("-o", output, "several notebooks are run"));
+            ? List.of(OutputFile.writable("-o", output))
+            : inDirectory(files, OutputFile.directory("-o", output, "several notebooks are run"));
     for (var saved : outputs) {
       files.stream().filter(file -> isSame(file, saved)).findFirst().ifPresent(RunInputs::refuse);
     }
-    return outputs;
+    return outputs.stream().map(Optional::of).toList();
   }
 
   private static void refuse(Path file) {
@@ -101,7 +103,7 @@ public record RunInputs(List<RunInput> all, List<String> notes) {
     var outputs = new ArrayList<Path>();
     var taken = new HashMap<Path, Path>();
     for (var file : files) {
-      var output = directory.resolve(nameBeside(file));
+      var output = directory.resolve(RunInput.outputName(file));
       var other = taken.putIfAbsent(output, file);
       if (other != null) {
         throw new BraidException(
@@ -111,9 +113,5 @@ public record RunInputs(List<RunInput> all, List<String> notes) {
       outputs.add(OutputFile.writable("-o", output));
     }
     return outputs;
-  }
-
-  private static String nameBeside(Path file) {
-    return String.valueOf(file.getFileName()).replaceFirst("\\.ipynb$", "") + ".out.ipynb";
   }
 }

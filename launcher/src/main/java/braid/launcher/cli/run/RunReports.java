@@ -7,6 +7,7 @@ import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.report.Facts;
 import braid.launcher.notebook.report.HtmlReport;
 import braid.launcher.notebook.report.JUnitReport;
+import braid.launcher.notebook.report.MarkdownSummary;
 import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
 import java.io.IOException;
@@ -24,21 +25,27 @@ import org.jspecify.annotations.Nullable;
 public final class RunReports {
   private final Optional<Path> junit;
   private final Optional<Path> html;
+  private final Optional<Path> summary;
   private final SequencedMap<String, Path> written = new LinkedHashMap<>();
 
-  private RunReports(Optional<Path> junit, Optional<Path> html) {
+  private RunReports(Optional<Path> junit, Optional<Path> html, Optional<Path> summary) {
     this.junit = junit;
     this.html = html;
+    this.summary = summary;
   }
 
   /// @throws BraidException if one cannot be written, or would replace another file of the run
-  public static RunReports to(@Nullable Path junit, @Nullable Path html, RunInputs inputs) {
+  public static RunReports to(
+      @Nullable Path junit, @Nullable Path html, @Nullable Path summary, RunInputs inputs) {
     var taken = new LinkedHashMap<Path, String>();
     for (var input : inputs.all()) {
       taken.put(absolute(Path.of(input.notebook().name())), "the notebook");
-      taken.put(absolute(input.output()), "the output notebook");
+      input.saved().ifPresent(saved -> taken.put(absolute(saved), "the output notebook"));
     }
-    return new RunReports(own("--junit", junit, taken), own("--report", html, taken));
+    return new RunReports(
+        own("--junit", junit, taken),
+        own("--report", html, taken),
+        own("--summary", summary, taken));
   }
 
   private static Optional<Path> own(String option, @Nullable Path file, Map<Path, String> taken) {
@@ -69,7 +76,9 @@ public final class RunReports {
   private boolean write(List<NotebookRun> runs, Facts facts, PrintWriter err) {
     boolean first = write("junit", junit, file -> JUnitReport.write(runs, facts, file), err);
     boolean second = write("report", html, file -> HtmlReport.write(runs, facts, file), err);
-    return first && second;
+    boolean third =
+        write("summary", summary, file -> MarkdownSummary.write(runs, facts, file), err);
+    return first && second && third;
   }
 
   /// Writes reports of an unfinished run into regular files. Errors are reported at the end, when
@@ -77,6 +86,7 @@ public final class RunReports {
   private void writeUnfinished(List<NotebookRun> runs, Facts facts) {
     writeUnfinished(junit, file -> JUnitReport.write(runs, facts, file));
     writeUnfinished(html, file -> HtmlReport.write(runs, facts, file));
+    writeUnfinished(summary, file -> MarkdownSummary.write(runs, facts, file));
   }
 
   private static void writeUnfinished(Optional<Path> file, Writing writing) {

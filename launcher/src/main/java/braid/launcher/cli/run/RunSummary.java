@@ -39,10 +39,11 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
   }
 
   /// Prints the results of its studies, and the folder with all measurements.
-  private static void print(PrintWriter out, Experiment run) {
+  private void print(PrintWriter out, Experiment run) {
     var measured = run.manifest().measured();
     var studies = measured.stream().filter(Measured::isStudy).toList();
     studies.forEach(study -> out.println("found   " + study.answer()));
+    options.untilDecided().ifPresent(limit -> out.println("decided " + decided(studies, limit)));
     var held = new ArrayList<String>();
     if (!studies.isEmpty()) {
       held.add(Counted.of(studies.size(), "study", "studies"));
@@ -54,6 +55,22 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
         "run     "
             + run.directory()
             + (held.isEmpty() ? "" : " (" + String.join(", ", held) + ")"));
+  }
+
+  /// Returns, for example, "1 of 2 studies; undecided after the 600 s of --until-decided: m 64".
+  static String decided(List<Measured> studies, Duration limit) {
+    var undecided = studies.stream().filter(study -> !study.decided()).toList();
+    var line =
+        "%d of %s"
+            .formatted(
+                studies.size() - undecided.size(), Counted.of(studies.size(), "study", "studies"));
+    return undecided.isEmpty()
+        ? line
+        : "%s; undecided after the %d s of --until-decided: %s"
+            .formatted(
+                line,
+                limit.toSeconds(),
+                String.join("; ", undecided.stream().map(Measured::problem).toList()));
   }
 
   /// Returns, for example, "3 notebooks: 2 in order, 1 failed; 17 cells in 41.2 s".

@@ -1,11 +1,14 @@
 package braid.launcher.notebook.check;
 
 import braid.launcher.ExitCode;
+import braid.launcher.experiment.Manifest;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.run.CellResult;
 import braid.launcher.notebook.run.CellResult.Status;
 import braid.launcher.notebook.run.RunResult;
+import com.google.gson.JsonObject;
 import java.util.List;
+import java.util.Optional;
 
 /// A notebook after its run: the result, and the differences from its recording.
 ///
@@ -33,6 +36,13 @@ public record NotebookRun(
     return checked
         && result.trouble().isEmpty()
         && result.failed().map(cell -> differences(cell).isEmpty()).orElse(false);
+  }
+
+  /// Returns the manifest that the run left in the notebook; empty if it did not start.
+  public Optional<Manifest> manifest() {
+    return notebook.metadata().get("braid") instanceof JsonObject json && json.has("id")
+        ? Optional.of(new Manifest(json))
+        : Optional.empty();
   }
 
   /// Returns true if any cell was run.

@@ -7,6 +7,7 @@ import static braid.launcher.notebook.report.JUnitXml.text;
 
 import braid.internal.report.value.Caveats;
 import braid.launcher.ExitCode;
+import braid.launcher.experiment.Manifest;
 import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.check.Difference;
 import braid.launcher.notebook.check.NotebookRun;
@@ -15,16 +16,20 @@ import braid.natives.WholeFile;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.SequencedMap;
 import java.util.function.ToLongFunction;
 import java.util.stream.Collectors;
 import javax.xml.stream.XMLStreamException;
 import javax.xml.stream.XMLStreamWriter;
 
 /// A run as a JUnit XML file for CI: one suite per notebook, one test case per cell with its
-/// printed output. A reason why a whole notebook did not run is an error of its suite.
+/// printed output. A reason why a whole notebook did not run is an error of its suite. Names stay
+/// the same from run to run, so that CI can follow a test case: the notebook's path relative to the
+/// directory of the call, and the [CellNames].
 public final class JUnitReport {
   private JUnitReport() {}
 
@@ -33,14 +38,7 @@ public final class JUnitReport {
   }
 
   static String xml(List<NotebookRun> runs, Facts facts) {
-    return JUnitXml.document(
-        xml -> {
-          if (runs.size() == 1) {
-            suite(xml, runs.getFirst(), facts);
-          } else {
-            suites(xml, runs, facts);
-          }
-        });
+    return JUnitXml.document(xml -> suites(xml, runs, facts));
   }
 
   private static void suites(XMLStreamWriter xml, List<NotebookRun> runs, Facts facts)
@@ -100,36 +98,76 @@ public final class JUnitReport {
       throws XMLStreamException {
     var result = run.result();
     xml.writeStartElement("testsuite");
-    attribute(xml, "name", result.notebook());
+    var name = name(result.notebook());
+    attribute(xml, "name", name);
     attribute(xml, "tests", Long.toString(tests(run)));
     attribute(xml, "failures", Long.toString(failures(run)));
     attribute(xml, "errors", Long.toString(errors(run)));
     attribute(xml, "skipped", Long.toString(notRun(run)));
     attribute(xml, "time", seconds(result.elapsed()));
-    var times = facts.environment().get(Caveats.COLUMN);
-    if (times != null) {
+    properties(xml, properties(run, facts));
+    var cells = CellNames.of(run.notebook());
+    for (int i = 0; i < result.cells().size(); i++) {
       xml.writeCharacters("\n  ");
-      property(xml, Caveats.COLUMN, times);
-    }
-    for (var cell : result.cells()) {
-      xml.writeCharacters("\n  ");
-      testCase(xml, run, cell);
+      testCase(xml, run, result.cells().get(i), name, cells.get(i));
     }
     var trouble = trouble(run);
     if (trouble.isPresent()) {
       xml.writeCharacters("\n  ");
-      asAWhole(xml, result.notebook(), trouble.get());
+      asAWhole(xml, name, trouble.get());
     }
     xml.writeCharacters("\n");
     xml.writeEndElement();
   }
 
-  private static void property(XMLStreamWriter xml, String name, String value)
+  /// Returns the notebook's path relative to the directory of the call, which checkouts in other
+  /// places share; a path outside of it as it is.
+  private static String name(String notebook) {
+    var path = Path.of(notebook);
+    var here = Path.of("").toAbsolutePath();
+    return path.isAbsolute() && path.startsWith(here) ? here.relativize(path).toString() : notebook;
+  }
+
+  /// Returns run, ranks, link, revision and the headlines of the studies, as far as there are any.
+  private static SequencedMap<String, String> properties(NotebookRun run, Facts facts) {
+    var properties = new LinkedHashMap<String, String>();
+    run.manifest()
+        .ifPresent(
+            manifest -> {
+              properties.put("run", manifest.id());
+              manifest.text("session.ranks").ifPresent(ranks -> properties.put("ranks", ranks));
+              manifest.text("session.link").ifPresent(link -> properties.put("link", link));
+              manifest
+                  .text("git.revision")
+                  .ifPresent(revision -> properties.put("revision", revision));
+              var headlines =
+                  manifest.measured().stream()
+                      .filter(Manifest.Measured::isStudy)
+                      .map(Manifest.Measured::answer)
+                      .collect(Collectors.joining("\n"));
+              if (!headlines.isEmpty()) {
+                properties.put("headline", headlines);
+              }
+            });
+    var times = facts.environment().get(Caveats.COLUMN);
+    if (times != null) {
+      properties.put(Caveats.COLUMN, times);
+    }
+    return properties;
+  }
+
+  private static void properties(XMLStreamWriter xml, SequencedMap<String, String> properties)
       throws XMLStreamException {
+    if (properties.isEmpty()) {
+      return;
+    }
+    xml.writeCharacters("\n  ");
     xml.writeStartElement("properties");
-    xml.writeEmptyElement("property");
-    attribute(xml, "name", name);
-    attribute(xml, "value", value);
+    for (var property : properties.entrySet()) {
+      xml.writeEmptyElement("property");
+      attribute(xml, "name", property.getKey());
+      attribute(xml, "value", property.getValue());
+    }
     xml.writeEndElement();
   }
 
@@ -145,11 +183,12 @@ public final class JUnitReport {
     xml.writeEndElement();
   }
 
-  private static void testCase(XMLStreamWriter xml, NotebookRun run, CellResult cell)
+  private static void testCase(
+      XMLStreamWriter xml, NotebookRun run, CellResult cell, String notebook, String name)
       throws XMLStreamException {
     xml.writeStartElement("testcase");
-    attribute(xml, "classname", run.result().notebook());
-    attribute(xml, "name", cell.name() + ": " + cell.firstLine());
+    attribute(xml, "classname", notebook);
+    attribute(xml, "name", name);
     attribute(xml, "time", seconds(cell.elapsed()));
     switch (cell.status()) {
       case COMPLETED -> {}

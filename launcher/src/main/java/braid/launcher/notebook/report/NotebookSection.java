@@ -76,11 +76,8 @@ final class NotebookSection {
         .findFirst();
   }
 
-  /// Returns the manifest that the run left in the notebook; empty if it did not start.
   Optional<Manifest> manifest() {
-    return run.notebook().metadata().get("braid") instanceof JsonObject json && json.has("id")
-        ? Optional.of(new Manifest(json))
-        : Optional.empty();
+    return run.manifest();
   }
 
   /// Returns entries with what each study found.

@@ -15,7 +15,35 @@ public final class Doubts {
   /// and a difference of one or two steps is usual. A larger one may explain a difference in time.
   public static final double MAX_CLOCK_DIFFERENCE = 0.03;
 
+  /// Largest harmless difference of temperatures between two studies, in degrees Celsius.
+  private static final int MOST_DEGREES = 10;
+
   private Doubts() {}
+
+  /// Returns notable differences of the hardware between two studies: median clocks that differ by
+  /// more than [#MAX_CLOCK_DIFFERENCE], highest temperatures by more than 10 °C, and throttling in
+  /// only one of the two.
+  public static List<String> between(Conditions first, Conditions second) {
+    var differences = new ArrayList<String>();
+    if (first.smClockMhz().isPresent() && second.smClockMhz().isPresent()) {
+      int one = first.smClockMhz().getAsInt();
+      int other = second.smClockMhz().getAsInt();
+      if (Math.abs(one - other) > MAX_CLOCK_DIFFERENCE * Math.max(one, other)) {
+        differences.add("SM clock: %d MHz and %d MHz".formatted(one, other));
+      }
+    }
+    if (first.celsius().isPresent() && second.celsius().isPresent()) {
+      int one = first.celsius().getAsInt();
+      int other = second.celsius().getAsInt();
+      if (Math.abs(one - other) > MOST_DEGREES) {
+        differences.add("temperature: %d °C and %d °C".formatted(one, other));
+      }
+    }
+    if (first.throttled() > 0 != second.throttled() > 0) {
+      differences.add("clocks reduced by: %s and %s".formatted(first.words(), second.words()));
+    }
+    return differences;
+  }
 
   /// Returns the reasons in a few words each; empty if there are none.
   ///

@@ -137,6 +137,11 @@ public record Ranking(
     return Math.expm1(Math.abs(centre) + errorsOf95Percent(differences.length) * error);
   }
 
+  /// Returns true if every configuration is known to be the best, or not to be.
+  public boolean isDecided() {
+    return ties.isEmpty();
+  }
+
   /// Approximates Student's quantile from 6 values on.
   private static double errorsOf95Percent(int values) {
     return 1.96 + 2.4 / Math.max(1, values - 1);

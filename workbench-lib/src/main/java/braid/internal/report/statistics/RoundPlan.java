@@ -2,17 +2,21 @@ package braid.internal.report.statistics;
 
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.List;
 
-/// Number of rounds of a study: an exact number, or as many as make its times precise within a time
-/// budget.
+/// Number of rounds of a study: an exact number, or as many as make its times precise, or its
+/// ranking decided, within a time budget.
 ///
 /// The decision to continue depends on the width of confidence intervals, never on which
-/// configuration leads, so it does not favor any configuration.
+/// configuration leads, so it does not favor any configuration. A plan until the ranking is decided
+/// looks at it, and a chance that is taken often enough comes up: so it looks only after each
+/// doubling of the rounds, and stops at a ranking that two looks agree on.
 ///
 /// @param first number of rounds that are always measured
 /// @param mostRounds maximum number of rounds
 /// @param budget time limit, counted from the first round; no round should end later
-public record RoundPlan(int first, int mostRounds, Duration budget) {
+/// @param untilDecided time limit of further rounds until the ranking is decided; zero for none
+public record RoundPlan(int first, int mostRounds, Duration budget, Duration untilDecided) {
   /// Rounds in addition to the fewest that can declare a winner, so that one disturbed round does
   /// not prevent a winner.
   private static final int SPARE_ROUNDS = 2;
@@ -21,13 +25,20 @@ public record RoundPlan(int first, int mostRounds, Duration budget) {
   private static final int LEAST_STEP = 4;
 
   public static RoundPlan exactly(int rounds) {
-    return new RoundPlan(rounds, rounds, Duration.ZERO);
+    return new RoundPlan(rounds, rounds, Duration.ZERO, Duration.ZERO);
   }
 
   public static RoundPlan within(
       Duration budget, int configurations, int leastRounds, int mostRounds) {
     int declaring = Ranking.leastRounds(configurations) + SPARE_ROUNDS;
-    return new RoundPlan(Math.max(leastRounds, declaring), mostRounds, budget);
+    return new RoundPlan(Math.max(leastRounds, declaring), mostRounds, budget, Duration.ZERO);
+  }
+
+  /// Returns the plan that continues beyond the budget until the ranking is decided.
+  ///
+  /// @param limit time limit, counted from the first round
+  public RoundPlan untilDecided(Duration limit) {
+    return new RoundPlan(first, mostRounds, budget, limit);
   }
 
   /// Returns the number of rounds to add; 0 to stop.
@@ -38,19 +49,41 @@ public record RoundPlan(int first, int mostRounds, Duration budget) {
   public int more(long[][] nanos, long elapsedNanos) {
     int rounds = nanos[0].length;
     int remaining = mostRounds - rounds;
-    if (remaining <= 0 || elapsedNanos >= budget.toNanos()) {
+    if (remaining <= 0) {
       return 0;
     }
     var times =
         Arrays.stream(nanos).map(row -> Arrays.stream(row).asDoubleStream().toArray()).toList();
-    var precision = Ranking.precision(times.getFirst(), times.subList(2, times.size()));
-    if (precision.isEnough()) {
-      return 0;
-    }
-    long wanted = precision.roundsFor(Precision.GOAL) - rounds;
-    long step = Math.max(LEAST_STEP, Math.min(wanted, rounds / 2));
+    var configurations = times.subList(2, times.size());
     double roundNanos = Math.max(1.0, elapsedNanos / (double) rounds);
-    long affordable = (long) ((budget.toNanos() - elapsedNanos) / roundNanos);
-    return (int) Math.min(Math.min(step, remaining), affordable);
+    if (elapsedNanos < budget.toNanos()) {
+      var precision = Ranking.precision(times.getFirst(), configurations);
+      if (!precision.isEnough()) {
+        long wanted = precision.roundsFor(Precision.GOAL) - rounds;
+        long step = Math.max(LEAST_STEP, Math.min(wanted, rounds / 2));
+        int more = affordable(Math.min(step, remaining), budget, elapsedNanos, roundNanos);
+        if (more > 0) {
+          return more;
+        }
+      }
+    }
+    return elapsedNanos < untilDecided.toNanos() && !decidedTwice(times)
+        ? affordable(Math.min(rounds, remaining), untilDecided, elapsedNanos, roundNanos)
+        : 0;
+  }
+
+  private static int affordable(long rounds, Duration limit, long elapsedNanos, double roundNanos) {
+    return (int) Math.min(rounds, (long) ((limit.toNanos() - elapsedNanos) / roundNanos));
+  }
+
+  /// Returns true if all rounds and the first half of them lead to the same decided ranking.
+  private static boolean decidedTwice(List<double[]> times) {
+    var now = ranking(times);
+    var before = ranking(times.stream().map(row -> Arrays.copyOf(row, row.length / 2)).toList());
+    return now.isDecided() && before.best() == now.best();
+  }
+
+  private static Ranking ranking(List<double[]> times) {
+    return Ranking.of(times.get(0), times.get(1), times.subList(2, times.size()));
   }
 }

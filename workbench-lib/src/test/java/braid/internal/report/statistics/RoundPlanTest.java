@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 class RoundPlanTest {
@@ -69,6 +71,62 @@ class RoundPlanTest {
     var many = RoundPlan.within(Duration.ZERO, 20, 12, 1_000);
     assertThat(many.first()).isEqualTo(16);
     assertThat(many.more(nanos(16, 0.5), 0)).isZero();
+  }
+
+  /// Measures by the plan, with normal noise and 10 ms a measurement.
+  ///
+  /// @param slower share by which the second configuration takes longer
+  private static Ranking measured(RoundPlan plan, double noise, double slower, long seed) {
+    var random = new Random(seed);
+    var rows = new double[][] {{}, {}, {}, {}};
+    for (int more = plan.first(); more > 0; ) {
+      for (int row = 0; row < rows.length; row++) {
+        int before = rows[row].length;
+        rows[row] = Arrays.copyOf(rows[row], before + more);
+        for (int round = before; round < rows[row].length; round++) {
+          double quiet = row == 3 ? 10e6 * (1 + slower) : 10e6;
+          rows[row][round] = quiet * Math.exp(noise * random.nextGaussian());
+        }
+      }
+      var nanos =
+          Arrays.stream(rows)
+              .map(row -> Arrays.stream(row).mapToLong(Math::round).toArray())
+              .toArray(long[][]::new);
+      more = plan.more(nanos, 40_000_000L * rows[0].length);
+    }
+    assertThat(40_000_000L * rows[0].length)
+        .isLessThanOrEqualTo(
+            Math.max(plan.budget().toNanos(), plan.untilDecided().toNanos()) + SECOND);
+    return Ranking.of(rows[0], rows[1], List.of(rows[2], rows[3]));
+  }
+
+  @Test
+  void aPlanContinuesUntilTheRankingIsDecided() {
+    var brief = RoundPlan.within(Duration.ZERO, 2, 12, 10_000);
+    var plan = brief.untilDecided(Duration.ofMinutes(1));
+    int before = 0;
+    int after = 0;
+    for (long seed = 0; seed < 40; seed++) {
+      before += measured(brief, 0.1, -0.08, seed).best() == 1 ? 1 : 0;
+      after += measured(plan, 0.1, -0.08, seed).best() == 1 ? 1 : 0;
+    }
+    assertThat(before).as("of 40 without it").isLessThan(12);
+    assertThat(after).as("of 40").isGreaterThanOrEqualTo(38);
+    assertThat(brief.more(nanos(12, 0.5), SECOND)).isZero();
+    assertThat(plan.more(nanos(12, 0.5), SECOND)).isEqualTo(12);
+    assertThat(plan.more(nanos(12, 0.5), 59 * SECOND)).isZero();
+  }
+
+  /// Looking again and again for a decision finds one by chance; few looks do so seldom.
+  @Test
+  void equalConfigurationsAreSeldomPreferredHoweverOftenThePlanLooks() {
+    var plan = RoundPlan.within(Duration.ZERO, 2, 12, 10_000).untilDecided(Duration.ofSeconds(40));
+    int preferred = 0;
+    int studies = 100;
+    for (long seed = 0; seed < studies; seed++) {
+      preferred += measured(plan, 0.05, 0, seed).best() == Ranking.UNFUSED ? 0 : 1;
+    }
+    assertThat(preferred).as("of %d", studies).isLessThanOrEqualTo(studies / 20);
   }
 
   @Test

@@ -1,0 +1,221 @@
+package braid.evidence;
+
+import braid.evidence.Comparison.Row;
+import braid.evidence.Comparison.Verdict;
+import braid.internal.report.statistics.TwoSamples;
+import braid.model.Estimate;
+import braid.model.Spread;
+import java.util.Arrays;
+import java.util.Optional;
+import java.util.OptionalInt;
+
+/// Judges the configurations of two studies whose machine may have changed between them.
+///
+/// Two numbers are known of each configuration: the change of its time, and its change *beside the
+/// reference*, that of the quotient of its time and the reference's time in the same round. The
+/// second one cancels what slows a whole run. Neither is enough alone. A busy machine changes all
+/// times; and it changes quotients too, since it delays computation more than communication, and
+/// configurations differ in both. So:
+///
+/// - If the reference moved, time alone says nothing: a configuration is the same if its change
+///   beside the reference is, and different only if that change is more than twice the reference's
+///   own. Anything else is `MACHINE_DIFFERED`.
+/// - If the reference did not move, a configuration is different only if its time is, and its
+///   change beside the reference agrees: it exceeds the farthest that the reference may have moved,
+///   and its interval excludes zero. Where the reference is not surely the same, the interval lies
+///   beyond the threshold, and where the noise is too large to call anything the same, the change
+///   exceeds twice that distance.
+final class Judge {
+  /// Movements of the reference that a change beside it must exceed. In simulations of busy
+  /// machines, configurations moved up to 1.5 times as much beside the reference as the reference
+  /// itself.
+  private static final double MOVEMENTS = 2;
+
+  private final double[] firstReference;
+  private final double[] secondReference;
+  private final double threshold;
+  private final double floor;
+  private final double drift;
+  private final double confidence;
+  private final int rounds;
+  private final Estimate reference;
+
+  /// @param firstReference time of the reference per round
+  /// @param threshold share within which a difference does not matter
+  /// @param floor larger noise floor of the two studies, which shrinks with more rounds
+  /// @param drift larger drift within one of the two studies, which does not
+  /// @param confidence confidence of each interval
+  Judge(
+      double[] firstReference,
+      double[] secondReference,
+      double threshold,
+      double floor,
+      double drift,
+      double confidence) {
+    this.firstReference = firstReference;
+    this.secondReference = secondReference;
+    this.threshold = threshold;
+    this.floor = floor;
+    this.drift = drift;
+    this.confidence = confidence;
+    rounds = Math.min(firstReference.length, secondReference.length);
+    reference = excess(firstReference, secondReference);
+  }
+
+  /// Returns the row of the reference.
+  ///
+  /// @param alone true if its change is a verdict of its own, not one on the machine
+  Row reference(String name, boolean alone) {
+    Rule rule =
+        narrower -> {
+          var then = narrowed(reference, narrower);
+          return moved(then) && !alone ? Verdict.MACHINE_DIFFERED : verdict(then, margin(narrower));
+        };
+    var verdict = rule.verdict(1);
+    return new Row(
+        name,
+        median(firstReference),
+        median(secondReference),
+        reference,
+        Optional.empty(),
+        verdict,
+        more(verdict, rule));
+  }
+
+  /// Returns the row of a configuration.
+  ///
+  /// @param alone true if times are judged whatever the reference did
+  Row configuration(String name, double[] first, double[] second, boolean alone) {
+    var time = excess(first, second);
+    var beside =
+        contained(
+            (1 + time.value()) / (1 + reference.value()) - 1,
+            excess(quotients(first, firstReference), quotients(second, secondReference)));
+    Rule rule =
+        narrower ->
+            alone
+                ? verdict(narrowed(time, narrower), margin(narrower))
+                : verdict(
+                    narrowed(time, narrower),
+                    narrowed(beside, narrower),
+                    narrowed(reference, narrower),
+                    narrower);
+    var verdict = rule.verdict(1);
+    return new Row(
+        name,
+        median(first),
+        median(second),
+        time,
+        Optional.of(beside),
+        verdict,
+        more(verdict, rule));
+  }
+
+  private interface Rule {
+    /// @param narrower factor of the intervals' widths
+    Verdict verdict(double narrower);
+  }
+
+  private Verdict verdict(Estimate time, Estimate beside, Estimate reference, double narrower) {
+    double ownMargin = Math.max(threshold, floor * narrower);
+    var ofTime = verdict(time, margin(narrower));
+    var ofQuotient = verdict(beside, ownMargin);
+    if (moved(reference)) {
+      boolean exceeds = Math.abs(beside.value()) > MOVEMENTS * Math.abs(reference.value());
+      return ofQuotient == Verdict.SAME || (isClaim(ofQuotient) && exceeds)
+          ? ofQuotient
+          : Verdict.MACHINE_DIFFERED;
+    }
+    boolean still = verdict(reference, margin(narrower)) == Verdict.SAME;
+    boolean calm = still || ownMargin <= Math.max(threshold, Comparison.MOST_MARGIN_OF_SAME);
+    double least = still ? 0 : threshold;
+    double farthest =
+        (calm ? 1 : MOVEMENTS) * Math.max(Math.abs(reference.low()), Math.abs(reference.high()));
+    boolean agree =
+        (ofTime == Verdict.SLOW ? beside.low() > least : beside.high() < -least)
+            && Math.abs(beside.value()) > Math.max(ownMargin, farthest);
+    return isClaim(ofTime) && !agree ? Verdict.UNDECIDED : ofTime;
+  }
+
+  /// Returns true if the reference surely changed by more than the threshold. A noise that is
+  /// larger is no excuse: a busy machine is noisy too.
+  private boolean moved(Estimate reference) {
+    return reference.confidence() >= confidence
+        && (reference.low() > threshold || reference.high() < -threshold);
+  }
+
+  private static boolean isClaim(Verdict verdict) {
+    return verdict == Verdict.SLOW || verdict == Verdict.FAST;
+  }
+
+  private double margin(double narrower) {
+    return Math.max(threshold, Math.max(floor * narrower, drift));
+  }
+
+  private Verdict verdict(Estimate difference, double margin) {
+    if (difference.confidence() < confidence) {
+      return Verdict.UNDECIDED;
+    }
+    if (difference.low() > threshold && difference.value() > margin) {
+      return Verdict.SLOW;
+    }
+    if (difference.high() < -threshold && difference.value() < -margin) {
+      return Verdict.FAST;
+    }
+    boolean within = difference.low() >= -margin && difference.high() <= margin;
+    boolean meaningful = margin <= Math.max(threshold, Comparison.MOST_MARGIN_OF_SAME);
+    return within && meaningful ? Verdict.SAME : Verdict.UNDECIDED;
+  }
+
+  /// Intervals and the noise floor shrink with the square root of the number of rounds; a drift
+  /// remains.
+  private OptionalInt more(Verdict verdict, Rule rule) {
+    if (verdict != Verdict.UNDECIDED) {
+      return OptionalInt.empty();
+    }
+    int least = Math.max(rounds + 1, TwoSamples.leastRounds(confidence));
+    for (int all = least; all <= Study.MAX_REPEATS; all++) {
+      if (rule.verdict(Math.sqrt(rounds / (double) all)) != Verdict.UNDECIDED) {
+        return OptionalInt.of(all - rounds);
+      }
+    }
+    return OptionalInt.empty();
+  }
+
+  /// Returns the estimate that more rounds would give, if the value stays.
+  private Estimate narrowed(Estimate estimate, double narrower) {
+    if (narrower == 1) {
+      return estimate;
+    }
+    double half = narrower * (estimate.high() - estimate.low()) / 2;
+    return new Estimate(
+        estimate.value(), estimate.value() - half, estimate.value() + half, confidence);
+  }
+
+  /// Returns the change between two runs: that of the printed medians, in an interval that contains
+  /// it.
+  private Estimate excess(double[] first, double[] second) {
+    return contained(
+        median(second) / median(first) - 1,
+        TwoSamples.excess(
+            TwoSamples.independent(first), TwoSamples.independent(second), confidence));
+  }
+
+  private static Estimate contained(double value, Estimate interval) {
+    return new Estimate(
+        value,
+        Math.min(value, interval.low()),
+        Math.max(value, interval.high()),
+        interval.confidence());
+  }
+
+  private static double[] quotients(double[] times, double[] reference) {
+    var quotients = new double[times.length];
+    Arrays.setAll(quotients, round -> times[round] / reference[round]);
+    return quotients;
+  }
+
+  private static double median(double[] times) {
+    return Spread.quantile(times, 0.5);
+  }
+}
