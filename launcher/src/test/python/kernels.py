@@ -119,11 +119,11 @@ class Outcome:
 
 
 class Kernel:
-    def __init__(self, ranks=2):
+    def __init__(self, ranks=2, **options):
         name = f"braid{ranks}"
         install_kernelspec(name, ranks)
         self.log = tempfile.TemporaryFile("w+")
-        self.manager = KernelManager(kernel_name=name)
+        self.manager = KernelManager(kernel_name=name, **options)
         # A manager of kernelspecs does not see those installed after its first search.
         self.manager.kernel_spec_manager = KernelSpecManager()
         self.manager.start_kernel(stderr=self.log)

@@ -404,7 +404,7 @@ class BadMessagesTest(unittest.TestCase):
         told = [line for line in kernel.stderr().splitlines() if "dropped" in line]
         self.assertEqual(2, len(told), kernel.stderr())
         self.assertIn("dropped a message on", told[0])
-        self.assertIn(f"dropped {3 * len(bad)} messages in all", told[1])
+        self.assertIn(f"dropped {3 * len(bad)} messages and connections in all", told[1])
 
 
 class NotebookClientTest(unittest.TestCase):

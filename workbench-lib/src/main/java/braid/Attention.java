@@ -33,6 +33,7 @@ public final class Attention extends ChainLink {
 
   /// Begins attention on a group.
   public static Builder on(ProcessGroup group) {
+    Given.check("group", group);
     group.checkMember();
     return new Builder(group);
   }
@@ -51,6 +52,7 @@ public final class Attention extends ChainLink {
 
     /// Sets the problem; required.
     public Builder spec(AttentionSpec problem) {
+      Given.check("problem", problem);
       SetOnce.check("spec", spec);
       spec = problem;
       return this;
@@ -58,6 +60,7 @@ public final class Attention extends ChainLink {
 
     /// Sets the tuning; [ContextParallel#ring()] by default.
     public Builder method(ContextParallel tuning) {
+      Given.check("tuning", tuning);
       SetOnce.check("method", how);
       how = tuning;
       return this;
@@ -66,6 +69,7 @@ public final class Attention extends ChainLink {
     /// Sets the kind of its symmetric memory; by default `BRAID_SYMMETRIC_MEMORY`, else the
     /// backend's choice.
     public Builder memory(MemoryKind symmetric) {
+      Given.check("symmetric", symmetric);
       SetOnce.check("memory", kind);
       kind = symmetric;
       return this;
@@ -76,27 +80,32 @@ public final class Attention extends ChainLink {
     /// it, after the attention. If heads are divided among ranks, other ranks access all tensors:
     /// one that is not symmetric is copied within the iteration, and the profile shows the copy.
     public Builder query(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.QUERY, tensor);
     }
 
     /// Sets the tensor to read the key from; see [#query]. Other ranks read it: one that is not
     /// symmetric is copied within the iteration, and the profile shows the copy.
     public Builder key(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.KEY, tensor);
     }
 
     /// Sets the tensor to read the value from; see [#key].
     public Builder value(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.VALUE, tensor);
     }
 
     /// Sets the tensor to write the output to; see [#query].
     public Builder output(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.OUTPUT, tensor);
     }
 
     /// Sets the tensor to write the log-sum-exp to; see [#query].
     public Builder lse(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.LSE, tensor);
     }
 

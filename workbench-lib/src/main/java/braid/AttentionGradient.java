@@ -63,6 +63,7 @@ public final class AttentionGradient extends ChainLink {
     /// Sets the attention whose query, key, value, output and log-sum-exp the backward pass reads,
     /// in place, and its spec. Run it before the backward pass, and close it after.
     public Builder forward(Attention attention) {
+      Given.check("attention", attention);
       if (!attention.group().equals(group)) {
         throw new BraidException(
             "forward must be an attention on group `%s` but is on `%s`; begin with Attention.on(...) of that group"
@@ -89,48 +90,57 @@ public final class AttentionGradient extends ChainLink {
 
     /// Sets the tensor to read the query from; see [#forward] and [Attention.Builder#query].
     public Builder query(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.QUERY, tensor);
     }
 
     /// Sets the tensor to read the key from. Other ranks read it: one that is not symmetric is
     /// copied within the iteration, and the profile shows the copy.
     public Builder key(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.KEY, tensor);
     }
 
     /// Sets the tensor to read the value from; see [#key].
     public Builder value(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.VALUE, tensor);
     }
 
     /// Sets the tensor to read the output of the forward pass from.
     public Builder output(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.OUTPUT, tensor);
     }
 
     /// Sets the tensor to read the log-sum-exp of the forward pass from.
     public Builder lse(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.LSE, tensor);
     }
 
     /// Sets the tensor to read the output's gradient from, instead of memory that the backward pass
     /// allocates.
     public Builder outputGradient(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.OUTPUT_GRADIENT, tensor);
     }
 
     /// Sets the tensor to write the query's gradient to.
     public Builder queryGradient(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.QUERY_GRADIENT, tensor);
     }
 
     /// Sets the tensor to write the key's gradient to.
     public Builder keyGradient(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.KEY_GRADIENT, tensor);
     }
 
     /// Sets the tensor to write the value's gradient to.
     public Builder valueGradient(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.VALUE_GRADIENT, tensor);
     }
 

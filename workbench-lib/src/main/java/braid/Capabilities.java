@@ -46,6 +46,7 @@ public final class Capabilities {
 
   /// Returns every combination on a backend.
   public static List<Row> of(BackendKind backend) {
+    Given.check("backend", backend);
     boolean cuda = isCuda(backend);
     var rows = new ArrayList<Row>();
     for (var pattern : Pattern.values()) {
@@ -62,6 +63,7 @@ public final class Capabilities {
 
   /// Returns the standalone collectives on a backend.
   public static List<CollectiveRow> collectivesOf(BackendKind backend) {
+    Given.check("backend", backend);
     return CollectiveRules.of(backend).rows();
   }
 
@@ -83,6 +85,7 @@ public final class Capabilities {
 
   /// Returns the combinations as a table, for a front.
   public static Table table(List<Row> rows) {
+    Given.check("rows", rows);
     return Table.create(
         "methods",
         StringColumn.create("pattern", rows.stream().map(row -> row.pattern().toString())),

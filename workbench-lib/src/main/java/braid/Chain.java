@@ -69,6 +69,8 @@ public final class Chain implements AutoCloseable {
 
   /// Chains pipelines, attentions and backward passes in order, on the group of the first.
   public static Chain of(ChainLink first, ChainLink... others) {
+    Given.check("first", first);
+    Given.check("others", others);
     var chain = on(first.group()).then(first);
     for (var each : others) {
       chain = chain.then(each);
@@ -84,12 +86,14 @@ public final class Chain implements AutoCloseable {
   /// Begins a chain without links, which all ranks of the group run together. Its links are on that
   /// group or on some of its ranks.
   public static Chain on(ProcessGroup group) {
+    Given.check("group", group);
     group.checkMember();
     return new Chain(group, "", List.of(), List.of());
   }
 
   /// Returns the chain with these links appended, which run side by side.
   public Chain then(ChainLink... beside) {
+    Given.check("beside", beside);
     if (beside.length == 0) {
       throw new BraidException("then needs 1 or more pipelines but was given none; leave it out");
     }
@@ -120,6 +124,7 @@ public final class Chain implements AutoCloseable {
 
   /// Returns the chain under a name, which tables and charts show instead of its pipelines.
   public Chain named(String label) {
+    Given.check("label", label);
     if (label.isBlank()) {
       throw new BraidException("a chain's name must not be blank; try `layer`");
     }
@@ -145,6 +150,7 @@ public final class Chain implements AutoCloseable {
   /// Returns the chain with one tuning per pipeline, in order. Pipelines whose tuning changes are
   /// built anew and closed with the new chain; attentions stay. All ranks call it together.
   public Chain with(List<Overlap> tunings) {
+    Given.check("tunings", tunings);
     var before = pipelines();
     if (tunings.size() != before.size()) {
       throw new BraidException(
@@ -201,6 +207,7 @@ public final class Chain implements AutoCloseable {
   /// Runs the iterations and returns the nanoseconds of each on this rank, in the given form. All
   /// ranks call it together.
   public long[] time(int iterations, Timing form) {
+    Given.check("form", form);
     var ready = ready();
     return switch (form) {
       case LATENCY -> new Measurement(group, this::iterate).time(iterations);

@@ -41,6 +41,7 @@ public final class Display {
   ///
   /// @param idOrType a MIME type of text, image or application, such as `text/html`; else an id
   public static Display display(@Nullable Object value, String idOrType) {
+    Given.check("idOrType", idOrType);
     if (idOrType.isBlank()) {
       throw new BraidException("a display's id must name it but was blank; try \"progress\"");
     }
@@ -53,16 +54,19 @@ public final class Display {
 
   /// Returns HTML as a value: the result of a cell, or to be displayed.
   public static MimeBundle html(String html) {
+    Given.check("html", html);
     return as(MimeBundle.HTML, html);
   }
 
   /// Returns Markdown as a value.
   public static MimeBundle markdown(String markdown) {
+    Given.check("markdown", markdown);
     return as(MimeBundle.MARKDOWN, markdown);
   }
 
   /// Returns an SVG drawing as a value.
   public static MimeBundle svg(String svg) {
+    Given.check("svg", svg);
     return as(MimeBundle.SVG, svg);
   }
 
@@ -74,6 +78,7 @@ public final class Display {
 
   /// Replaces the value shown under a name, in every cell of the notebook that shows it.
   public static void updateDisplay(String id, @Nullable Object value) {
+    Given.check("id", id);
     outbox().update(HandedOver.onRank(value), id);
   }
 
@@ -91,6 +96,8 @@ public final class Display {
   ///
   /// @param what name of the items
   public static <T> Iterable<T> progress(Collection<T> items, String what) {
+    Given.check("items", items);
+    Given.check("what", what);
     return () -> new ProgressLoop<>(items, what, outbox());
   }
 

@@ -41,6 +41,7 @@ public final class LocalRanks {
 
   /// Runs the body on that number of ranks, over links without limits.
   public static void run(int ranks, Body body) {
+    Given.check("body", body);
     run(ranks, Link.UNLIMITED, body);
   }
 
@@ -48,6 +49,8 @@ public final class LocalRanks {
   /// the others' waits are released. Throws the first failure, which caused the others; these are
   /// suppressed in it.
   public static void run(int ranks, Link link, Body body) {
+    Given.check("link", link);
+    Given.check("body", body);
     if (ranks < 1) {
       throw new BraidException("ranks must be 1 or more but was %d; try 4".formatted(ranks));
     }

@@ -42,6 +42,7 @@ public final class LocalTensor implements PipelineTensor, AutoCloseable {
 
   /// Begins a tensor on the group's backend. The group closes it if the caller does not.
   public static Builder on(ProcessGroup group) {
+    Given.check("group", group);
     group.checkMember();
     return new Builder(group);
   }
@@ -59,6 +60,7 @@ public final class LocalTensor implements PipelineTensor, AutoCloseable {
 
     /// Sets the sizes; required.
     public Builder shape(long... lengths) {
+      Given.check("lengths", lengths);
       once("shape", sizes != null);
       if (lengths.length == 0 || Arrays.stream(lengths).anyMatch(size -> size < 1)) {
         throw new BraidException(
@@ -71,6 +73,7 @@ public final class LocalTensor implements PipelineTensor, AutoCloseable {
 
     /// Sets the type; [GemmSpec#DEFAULT_DTYPE] by default.
     public Builder dtype(DType type) {
+      Given.check("type", type);
       once("dtype", dtype != null);
       dtype = type;
       return this;

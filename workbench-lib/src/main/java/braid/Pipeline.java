@@ -50,6 +50,7 @@ public final class Pipeline extends ChainLink {
 
   /// Begins a pipeline on a group.
   public static Builder on(ProcessGroup group) {
+    Given.check("group", group);
     group.checkMember();
     return new Builder(group);
   }
@@ -71,6 +72,7 @@ public final class Pipeline extends ChainLink {
 
     /// Sets the problem; required unless a schedule is set, which has one.
     public Builder gemm(GemmSpec problem) {
+      Given.check("problem", problem);
       SetOnce.check("gemm", spec);
       spec = problem;
       return this;
@@ -78,6 +80,7 @@ public final class Pipeline extends ChainLink {
 
     /// Sets the tuning; [Overlap#defaults()] by default, with fewer splits if there are fewer rows.
     public Builder overlap(Overlap tuning) {
+      Given.check("tuning", tuning);
       SetOnce.check("overlap", how);
       how = tuning;
       return this;
@@ -86,6 +89,7 @@ public final class Pipeline extends ChainLink {
     /// Sets a schedule of your own for the problem, instead of an overlap. It is checked before any
     /// step runs, and must be the same on all ranks.
     public Builder schedule(Schedule own) {
+      Given.check("own", own);
       SetOnce.check("schedule", schedule);
       schedule = own;
       return this;
@@ -102,6 +106,7 @@ public final class Pipeline extends ChainLink {
     /// Sets the kind of its symmetric memory; by default `BRAID_SYMMETRIC_MEMORY`, else the
     /// backend's choice.
     public Builder memory(MemoryKind symmetric) {
+      Given.check("symmetric", symmetric);
       SetOnce.check("memory", kind);
       kind = symmetric;
       return this;
@@ -135,45 +140,53 @@ public final class Pipeline extends ChainLink {
     /// profile shows the copy. One pipeline's output may be another one's input:
     /// `input(first.output())`, or one tensor that both are bound to.
     public Builder input(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.INPUT, tensor);
     }
 
     /// Sets the tensor to read the weight from; see [#input].
     public Builder weight(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.WEIGHT, tensor);
     }
 
     /// Sets the tensor to read the bias from; see [#input]. It may have any shape with as many
     /// numbers.
     public Builder bias(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.BIAS, tensor);
     }
 
     /// Sets the tensor to write the output to, or to add it to if the problem accumulates; see
     /// [#input].
     public Builder output(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.OUTPUT, tensor);
     }
 
     /// Sets the tensor to write the pre-activation to; see [#input].
     public Builder preActivation(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.PRE_ACTIVATION, tensor);
     }
 
     /// Sets the tensor to gather the input into; see [#input].
     public Builder gatheredInput(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.GATHERED_INPUT, tensor);
     }
 
     /// Sets the tensor to communicate beside the multiplication; see [#input]. It may have any
     /// shape with as many numbers.
     public Builder besideInput(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.BESIDE_INPUT, tensor);
     }
 
     /// Sets the tensor for the result of the communication beside the multiplication; see [#input].
     /// It may have any shape with as many numbers.
     public Builder besideOutput(PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       return bind(Part.BESIDE_OUTPUT, tensor);
     }
 
@@ -256,6 +269,7 @@ public final class Pipeline extends ChainLink {
   /// Builds a pipeline of the same problem on the same tensors of the caller, with another tuning.
   /// All ranks call it together.
   public Pipeline with(Overlap tuning) {
+    Given.check("tuning", tuning);
     checkOpen();
     var other = recipe.copy();
     other.spec = spec();

@@ -87,6 +87,8 @@ public final class ProcessGroup implements AutoCloseable {
   /// waits for another, and ranks that are not members may call it too, but not use the group. A
   /// second call returns the same group.
   public ProcessGroup subset(String name, int... ranks) {
+    Given.check("name", name);
+    Given.check("ranks", ranks);
     checkOpen();
     return registry.subset(this, name, ranks);
   }
@@ -151,16 +153,19 @@ public final class ProcessGroup implements AutoCloseable {
   /// Makes the host backend play that link between ranks from now on, regardless of `--link` and
   /// `BRAID_LINK`. All members call it together with the same link.
   public void playLink(Link link) {
+    Given.check("link", link);
     var _ = exchange("playLink " + link, new byte[0]);
     context.backend().playLink(link);
   }
 
   /// Returns the root's value on every member.
   public byte[] broadcast(byte[] value, int root) {
+    Given.check("value", value);
     return broadcast("bytes", value, root);
   }
 
   public String broadcast(String value, int root) {
+    Given.check("value", value);
     return text(broadcast("a string", bytes(value), root));
   }
 
@@ -175,10 +180,12 @@ public final class ProcessGroup implements AutoCloseable {
 
   /// Returns every member's value, by rank, on every member.
   public List<byte[]> gather(byte[] value) {
+    Given.check("value", value);
     return exchange("gather of bytes", value);
   }
 
   public List<String> gather(String value) {
+    Given.check("value", value);
     return exchange("gather of strings", bytes(value)).stream().map(ProcessGroup::text).toList();
   }
 
@@ -198,6 +205,7 @@ public final class ProcessGroup implements AutoCloseable {
   /// shape. The numbers travel through the host: use this to inspect and check, and [Collectives]
   /// for work.
   public List<float[]> gather(Tensor mine) {
+    Given.check("mine", mine);
     return gather("gather of a %s tensor".formatted(Tensor.text(mine.shape())), mine.toFloats());
   }
 
@@ -296,6 +304,7 @@ public final class ProcessGroup implements AutoCloseable {
 
   /// Runs the code and returns the counts that it has raised, by name.
   public SequencedMap<String, Long> counters(Runnable code) {
+    Given.check("code", code);
     var before = counters();
     code.run();
     var raised = new LinkedHashMap<>(counters());

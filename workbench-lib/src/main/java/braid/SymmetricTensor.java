@@ -64,6 +64,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
 
   /// Begins a tensor on a group; all members allocate it together.
   public static Builder on(ProcessGroup group) {
+    Given.check("group", group);
     group.checkMember();
     return new Builder(group);
   }
@@ -85,6 +86,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
 
     /// Sets the sizes of one rank's part; required.
     public Builder shape(long... sizes) {
+      Given.check("sizes", sizes);
       SetOnce.check("shape", shape);
       if (sizes.length == 0) {
         throw new BraidException(
@@ -101,6 +103,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
 
     /// Sets the type; [GemmSpec#DEFAULT_DTYPE] by default.
     public Builder dtype(DType type) {
+      Given.check("type", type);
       SetOnce.check("dtype", dtype);
       dtype = type;
       return this;
@@ -108,6 +111,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
 
     /// Sets the kind of memory; by default `BRAID_SYMMETRIC_MEMORY`, else the backend's choice.
     public Builder memory(MemoryKind symmetric) {
+      Given.check("symmetric", symmetric);
       SetOnce.check("memory", kind);
       kind = symmetric;
       return this;
@@ -115,6 +119,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
 
     /// Sets the name used in messages.
     public Builder name(String label) {
+      Given.check("label", label);
       SetOnce.check("name", name);
       if (!NAME.matcher(label).matches()) {
         throw new BraidException(

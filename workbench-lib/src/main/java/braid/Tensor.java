@@ -117,11 +117,13 @@ public final class Tensor implements PipelineTensor {
   }
 
   public float get(long... index) {
+    Given.check("index", index);
     long offset = offset(index);
     return reach(() -> access.get(dtype, places.getFirst(), offset));
   }
 
   public Tensor set(float value, long... index) {
+    Given.check("index", index);
     long offset = offset(index);
     return each(place -> access.set(dtype, place, offset, value));
   }
@@ -138,6 +140,7 @@ public final class Tensor implements PipelineTensor {
 
   /// Copies an array of [#elements] values, row by row, each rounded to the type.
   public Tensor copyFrom(float... values) {
+    Given.check("values", values);
     checkAlive();
     if (values.length != elements()) {
       throw new BraidException(
@@ -149,6 +152,7 @@ public final class Tensor implements PipelineTensor {
 
   /// Copies a tensor of the same number of elements, row by row, rounded if the types differ.
   public Tensor copyFrom(Tensor other) {
+    Given.check("other", other);
     checkAlive();
     if (other.elements() != elements()) {
       throw new BraidException(
@@ -210,10 +214,10 @@ public final class Tensor implements PipelineTensor {
   /// Returns a view of the rows from `start` on, in the first dimension.
   public Tensor rows(long start, long count) {
     checkAlive();
-    if (start < 0 || count < 0 || start + count > shape.getFirst()) {
+    if (start < 0 || count < 0 || start > shape.getFirst() - count) {
       throw new BraidException(
-          "rows must lie in 0..%d but were %d..%d"
-              .formatted(shape.getFirst() - 1, start, start + count - 1));
+          "rows must lie in 0..%d but were %d from row %d on"
+              .formatted(shape.getFirst() - 1, count, start));
     }
     long rowBytes = shape.getFirst() == 0 ? 0 : elements() / shape.getFirst() * dtype.bytes();
     return new Tensor(

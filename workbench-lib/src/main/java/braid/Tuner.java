@@ -93,11 +93,13 @@ public final class Tuner {
   }
 
   public static Tuner on(ProcessGroup group) {
+    Given.check("group", group);
     return new Tuner(group);
   }
 
   /// Sets the problem.
   public Tuner gemm(GemmSpec problem) {
+    Given.check("problem", problem);
     requireUnset("gemm", spec);
     requireNoOther("gemm", "steps", steps);
     spec = problem;
@@ -108,6 +110,7 @@ public final class Tuner {
   ///
   /// @param problem name of what all of them do, for tables and charts
   public Tuner steps(String problem) {
+    Given.check("problem", problem);
     requireUnset("steps", steps);
     requireNoOther("steps", "gemm", spec);
     if (problem.isBlank()) {
@@ -120,17 +123,23 @@ public final class Tuner {
   /// Adds a chain as a step. The first step is the reference, which is measured twice per round.
   /// The caller closes the chain.
   public Tuner step(String name, Chain chain) {
+    Given.check("name", name);
+    Given.check("chain", chain);
     return step(name, new Work.OfChain(chain, false));
   }
 
   /// Adds a pipeline or an attention as a step.
   public Tuner step(String name, ChainLink link) {
+    Given.check("name", name);
+    Given.check("link", link);
     return step(name, Chain.of(link));
   }
 
   /// Adds code as a step: all ranks run it alike, and its time is from a barrier to its end on the
   /// slowest rank. It is not verified.
   public Tuner step(String name, Runnable code) {
+    Given.check("name", name);
+    Given.check("code", code);
     return step(name, new Work.OfCode(group, code));
   }
 
@@ -148,6 +157,7 @@ public final class Tuner {
   }
 
   public Tuner splits(int... counts) {
+    Given.check("counts", counts);
     requireUnset("splits", splits);
     requireNoList("splits");
     splits = distinct("splits", Arrays.stream(counts).boxed().toList());
@@ -155,6 +165,7 @@ public final class Tuner {
   }
 
   public Tuner streams(int... counts) {
+    Given.check("counts", counts);
     requireUnset("streams", streams);
     requireNoList("streams");
     streams = distinct("streams", Arrays.stream(counts).boxed().toList());
@@ -164,6 +175,7 @@ public final class Tuner {
   /// Sets the methods to try; unfused is always measured beside them. Bulk has no splits and no
   /// streams, and is tried once over each transport.
   public Tuner methods(Method... tried) {
+    Given.check("tried", tried);
     requireUnset("methods", methods);
     requireNoList("methods");
     methods = distinct("methods", List.of(tried));
@@ -177,6 +189,7 @@ public final class Tuner {
 
   /// Sets the transports to try.
   public Tuner transports(Transport... tried) {
+    Given.check("tried", tried);
     requireUnset("transports", transports);
     requireNoList("transports");
     transports = distinct("transports", List.of(tried));
@@ -186,10 +199,12 @@ public final class Tuner {
   /// Sets the exact list of configurations: for uneven boundaries, orders, priorities and
   /// everything else that is not a grid.
   public Tuner overlaps(Overlap... tunings) {
+    Given.check("tunings", tunings);
     return overlaps(List.of(tunings));
   }
 
   public Tuner overlaps(Collection<Overlap> tunings) {
+    Given.check("tunings", tunings);
     requireUnset("overlaps", explicit);
     if (splits != null || streams != null || methods != null || transports != null) {
       throw new BraidException(
@@ -219,6 +234,7 @@ public final class Tuner {
   /// measured until all times are known to within 1%, or the budget is spent. Rank 0's clock
   /// counts.
   public Tuner budget(Duration time) {
+    Given.check("time", time);
     requireUnset("budget", budget);
     requireNoOther("budget", "repeats", repeats);
     if (time.isNegative() || time.compareTo(MAX_BUDGET) > 0) {
@@ -248,6 +264,7 @@ public final class Tuner {
   /// Sets the form of timing; by default that of [Pipeline#time(int)]. Back to back, a measurement
   /// is the last of [#warmup] + 1 iterations in flight.
   public Tuner timing(Timing form) {
+    Given.check("form", form);
     requireUnset("timing", timing);
     timing = form;
     return this;
@@ -257,6 +274,7 @@ public final class Tuner {
   /// ranks share a GPU: then on the built-in machine nearest to a host of such GPUs, since the
   /// times are no evidence. Steps of code and calls of libraries have no prediction.
   public Tuner predictedOn(Machine described) {
+    Given.check("described", described);
     requireUnset("predictedOn", machine == null ? null : machine.name());
     machine = described;
     return this;
@@ -345,6 +363,7 @@ public final class Tuner {
   /// Infeasible tunings are skipped; a pipeline on a group of one rank keeps its tuning, and so do
   /// all if ranks share a GPU. The chain is not changed: [Chain#with] returns the tuned one.
   public ChainStudy tune(Chain chain) {
+    Given.check("chain", chain);
     requireNoOther("gemm", "a chain", spec);
     requireNoOther("steps", "a chain", steps);
     var best = new ArrayList<>(chain.pipelines().stream().map(Pipeline::overlap).toList());

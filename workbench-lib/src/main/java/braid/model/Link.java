@@ -81,9 +81,14 @@ public record Link(double bytesPerSecond, long latencyNanos) {
         });
   }
 
-  /// Returns the nanoseconds that one copy of that number of bytes occupies the link.
+  /// Returns the nanoseconds that one copy of that number of bytes occupies the link; the largest
+  /// number for a copy that takes centuries.
   public long nanos(long bytes) {
-    return latencyNanos + Math.round(bytes / bytesPerSecond * 1e9);
+    if (bytes < 0) {
+      throw new BraidException("a copy must have 0 bytes or more but had " + bytes);
+    }
+    long transfer = Math.round(bytes / bytesPerSecond * 1e9);
+    return transfer > Long.MAX_VALUE - latencyNanos ? Long.MAX_VALUE : latencyNanos + transfer;
   }
 
   /// Returns the form that [#parse] reads.

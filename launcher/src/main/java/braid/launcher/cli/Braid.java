@@ -8,6 +8,7 @@ import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.cli.jupyter.KernelCommand;
 import braid.launcher.cli.jupyter.LabCommand;
+import braid.launcher.cli.run.VisibleText;
 import java.nio.file.Path;
 import java.util.ServiceLoader;
 import picocli.CommandLine;
@@ -83,12 +84,13 @@ public final class Braid implements Runnable {
   public static void main(String[] arguments) {
     var command = commandLine();
     WorkingDirectory.ofThisProcess();
+    var execution = command.getExecutionStrategy();
     command.setExecutionStrategy(
         parsed -> {
           if (runsCells(parsed)) {
             ProcessExit.hold();
           }
-          return new CommandLine.RunLast().execute(parsed);
+          return execution.execute(parsed);
         });
     int code;
     try {
@@ -119,9 +121,23 @@ public final class Braid implements Runnable {
     return line.addSubcommand(new HelpCommand())
         .setUsageHelpAutoWidth(true)
         .registerConverter(Path.class, WorkingDirectory::resolve)
+        .setExecutionStrategy(Braid::execute)
         .setParameterExceptionHandler(Errors::misused)
         .setExecutionExceptionHandler(
             (e, command, parsed) -> Errors.failed(e, command, braid.verbose));
+  }
+
+  /// Runs a command, whose texts are escaped; not the help, which has colors.
+  private static int execute(CommandLine.ParseResult parsed) {
+    var braid = parsed.commandSpec().commandLine();
+    var help =
+        parsed.asCommandLineList().stream()
+            .anyMatch(
+                each -> each.isUsageHelpRequested() || each.getCommand() instanceof HelpCommand);
+    if (!help) {
+      braid.setOut(VisibleText.to(braid.getOut())).setErr(VisibleText.to(braid.getErr()));
+    }
+    return new CommandLine.RunLast().execute(parsed);
   }
 
   @Override

@@ -2,8 +2,10 @@ package braid.launcher.cli;
 
 import braid.launcher.ExitCode;
 import braid.launcher.Nearest;
+import braid.launcher.cli.run.VisibleText;
 import braid.model.BraidException;
 import java.io.IOException;
+import java.nio.file.InvalidPathException;
 import picocli.CommandLine;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
@@ -15,7 +17,7 @@ final class Errors {
 
   /// Reports an option, argument or subcommand that the command does not have.
   static int misused(ParameterException misuse, String[] arguments) {
-    var err = misuse.getCommandLine().getErr();
+    var err = VisibleText.to(misuse.getCommandLine().getErr());
     err.println(
         "braid: %s (see %s --help)"
             .formatted(
@@ -46,13 +48,13 @@ final class Errors {
   }
 
   static int failed(Exception failure, CommandLine command, boolean verbose) {
-    var err = command.getErr();
+    var err = VisibleText.to(command.getErr());
     err.println("braid: " + line(failure));
     if (verbose || isDefect(failure)) {
       failure.printStackTrace(err);
     }
     err.flush();
-    return failure instanceof BraidException ? ExitCode.USAGE.code() : ExitCode.CELL_FAILED.code();
+    return isMistake(failure) ? ExitCode.USAGE.code() : ExitCode.CELL_FAILED.code();
   }
 
   /// Reports a JVM failure, most often because a system limit was reached.
@@ -66,13 +68,20 @@ final class Errors {
     return ExitCode.CELL_FAILED.code();
   }
 
+  private static boolean isMistake(Exception failure) {
+    return failure instanceof BraidException || failure instanceof InvalidPathException;
+  }
+
   private static boolean isDefect(Exception failure) {
-    return !(failure instanceof BraidException || failure instanceof IOException);
+    return !(isMistake(failure) || failure instanceof IOException);
   }
 
   private static String line(Exception failure) {
     return switch (failure) {
       case BraidException mistake -> oneLine(String.valueOf(mistake.getMessage()));
+      case InvalidPathException path ->
+          "a path must be a name that files can have but was %s (%s); check what names it"
+              .formatted(VisibleText.line(path.getInput()), path.getReason());
       // most messages are only a path
       case IOException io -> io.getClass().getSimpleName() + ": " + oneLine(io.getMessage() + "");
       default -> "this is a defect of Braid: " + failure;

@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
@@ -31,10 +32,10 @@ public record Experiments(Path runs) {
       return Files.isDirectory(inside) ? inside : directory.resolveSibling(id);
     }
 
-    /// Returns the bytes of the run and of its measurements.
-    public long bytes() throws IOException {
+    /// Returns the bytes that [#delete] frees.
+    public long bytes(Collection<Found> kept) throws IOException {
       long bytes = 0;
-      for (var file : files()) {
+      for (var file : files(kept)) {
         bytes += Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS) ? Files.size(file) : 0;
       }
       return bytes;
@@ -42,9 +43,11 @@ public record Experiments(Path runs) {
 
     /// Deletes the run and its measurements, the manifest last, so that an interrupted deletion
     /// leaves a run. Returns the bytes that were freed.
-    public long delete() throws IOException {
-      long bytes = bytes();
-      var files = new ArrayList<>(files());
+    ///
+    /// @param kept runs whose measurements stay, whatever this run's manifest names
+    public long delete(Collection<Found> kept) throws IOException {
+      long bytes = bytes(kept);
+      var files = new ArrayList<>(files(kept));
       var last = List.of(directory.resolve(Manifest.FILE), directory);
       files.removeAll(last);
       for (var file : files) {
@@ -57,12 +60,15 @@ public record Experiments(Path runs) {
     }
 
     /// Returns files and folders, each before its parent.
-    private List<Path> files() throws IOException {
+    private List<Path> files(Collection<Found> kept) throws IOException {
       var files = new ArrayList<Path>();
-      // A manifest that was changed by hand must not name a folder elsewhere.
+      // A manifest that was changed by hand must not name a folder elsewhere, nor another run.
       for (var id : manifest.data()) {
-        if (Runs.isId(id)) {
-          addAll(directory.resolveSibling(id), files);
+        var beside = directory.resolveSibling(id);
+        if (Runs.isId(id)
+            && !isRun(beside)
+            && kept.stream().noneMatch(run -> run.manifest.data().contains(id))) {
+          addAll(beside, files);
         }
       }
       addAll(directory, files);
@@ -80,7 +86,8 @@ public record Experiments(Path runs) {
     }
   }
 
-  /// Returns all runs, oldest first.
+  /// Returns all runs, oldest first. Links are skipped: what they lead to belongs elsewhere, or is
+  /// in the list already.
   public List<Found> list() {
     return folders().filter(Experiments::isRun).map(Experiments::read).toList();
   }
@@ -98,7 +105,7 @@ public record Experiments(Path runs) {
       return Stream.empty();
     }
     try (var entries = Files.list(folder)) {
-      return entries.toList().stream();
+      return entries.filter(entry -> !Files.isSymbolicLink(entry)).toList().stream();
     } catch (IOException e) {
       throw new BraidException(folder + " cannot be read: " + e, e);
     }
@@ -170,7 +177,9 @@ public record Experiments(Path runs) {
                   name,
                   String.join(", ", meant.stream().map(f -> f.getFileName().toString()).toList())));
     }
-    return meant.stream().findFirst().or(() -> Optional.of(path).filter(wanted));
+    return meant.stream()
+        .findFirst()
+        .or(() -> Stream.of(runs.resolve(name), path).filter(wanted).findFirst());
   }
 
   private <T> T fromTheEnd(String name, String what, List<T> all) {

@@ -72,7 +72,9 @@ public final class GitState {
 
   private static String git(Path directory, String... arguments)
       throws IOException, InterruptedException {
-    var command = new ArrayList<>(List.of("git", "--no-optional-locks"));
+    // A repository's configuration may name a program for this, which git would run.
+    var command =
+        new ArrayList<>(List.of("git", "--no-optional-locks", "-c", "core.fsmonitor=false"));
     command.addAll(List.of(arguments));
     var process =
         new ProcessBuilder(command)

@@ -1,5 +1,6 @@
 package braid.launcher.experiment;
 
+import braid.launcher.ranks.ProcessState;
 import braid.model.BraidException;
 import braid.model.Displayable;
 import braid.model.MimeBundle;
@@ -140,7 +141,9 @@ public record Manifest(JsonObject json) implements Displayable {
   /// Compares the start time too, since process ids are reused.
   private boolean isAlive() {
     return text("process.pid")
-        .flatMap(pid -> ProcessHandle.of(Long.parseLong(pid)))
+        .map(Long::parseLong)
+        .filter(pid -> ProcessState.of(pid).filter(state -> !state.hasEnded()).isPresent())
+        .flatMap(ProcessHandle::of)
         .flatMap(process -> process.info().startInstant())
         .map(start -> start.truncatedTo(ChronoUnit.SECONDS).toString())
         .filter(start -> text("process.started").equals(Optional.of(start)))

@@ -7,6 +7,7 @@ import braid.launcher.kernel.channels.Message;
 import braid.launcher.kernel.output.ErrorContent;
 import braid.launcher.kernel.output.Prompts;
 import braid.launcher.session.Session;
+import braid.model.BraidException;
 import com.google.gson.JsonObject;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -56,7 +57,20 @@ public final class FrontKernel implements AutoCloseable {
       Supplier<Session> start) {
     this.version = version;
     this.backend = backend;
-    channels = new Channels(connection, this::receive);
+    channels =
+        new Channels(
+            connection,
+            new Channels.Receiver() {
+              @Override
+              public void receive(Channel channel, Message message) {
+                FrontKernel.this.receive(channel, message);
+              }
+
+              @Override
+              public void tooLarge(Channel channel, Message message, long bytes) {
+                refuse(channel, message, bytes);
+              }
+            });
     status = new KernelStatus(channels);
     session = new LazySession(start);
     prompts = new Prompts(channels);
@@ -97,7 +111,8 @@ public final class FrontKernel implements AutoCloseable {
     control.shutdownNow();
     timer.shutdownNow();
     if (channels.dropped() > 0) {
-      System.err.println("braid kernel: dropped " + channels.dropped() + " messages in all");
+      System.err.println(
+          "braid kernel: dropped " + channels.dropped() + " messages and connections in all");
     }
   }
 
@@ -128,6 +143,30 @@ public final class FrontKernel implements AutoCloseable {
       case "shutdown_request" -> control.execute(() -> shutDown(channel, message));
       default -> answer(control, channel, message, FrontKernel::unknown);
     }
+  }
+
+  /// Answers a message that was too large to be read. The error is published too, since pages show
+  /// no other.
+  private void refuse(Channel channel, Message request, long bytes) {
+    var error =
+        ErrorContent.of(
+            new BraidException(
+                "a message must have at most %d MiB but this %s has %.1f MiB; keep data in a file and read it in the cell"
+                    .formatted(
+                        Channels.MAX_MESSAGE_BYTES >> 20,
+                        request.type(),
+                        bytes / (double) (1 << 20))));
+    control.execute(
+        () ->
+            during(
+                request,
+                () -> {
+                  if (request.type().equals("execute_request")) {
+                    channels.send(
+                        Channel.IOPUB, Message.publication(Optional.of(request), "error", error));
+                  }
+                  reply(channel, request, error);
+                }));
   }
 
   private void answer(Executor by, Channel channel, Message request, Answer answer) {

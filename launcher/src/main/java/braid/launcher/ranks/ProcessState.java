@@ -6,12 +6,12 @@ import java.nio.file.Path;
 import java.util.Optional;
 
 /// State of a process and its CPU time, from `/proc/PID/stat`.
-record ProcessState(char state, long cpuTicks) {
+public record ProcessState(char state, long cpuTicks) {
   private static final int USER_TIME = 11;
   private static final int SYSTEM_TIME = 12;
 
   /// Returns the state; empty if the process has ended.
-  static Optional<ProcessState> of(long pid) {
+  public static Optional<ProcessState> of(long pid) {
     try {
       var stat = Files.readString(Path.of("/proc", Long.toString(pid), "stat"));
       // The command may contain spaces and brackets; the fields after the last bracket do not.
@@ -23,6 +23,11 @@ record ProcessState(char state, long cpuTicks) {
     } catch (IOException e) {
       return Optional.empty();
     }
+  }
+
+  /// Returns true of a process that has ended while its parent has not noticed.
+  public boolean hasEnded() {
+    return state == 'Z' || state == 'X';
   }
 
   /// Returns true if a signal or a debugger stopped it.

@@ -1,6 +1,7 @@
 package braid.launcher.ranks;
 
 import braid.internal.store.FoldedLog;
+import braid.internal.store.Unproven;
 import braid.launcher.wire.Connection;
 import braid.launcher.wire.Hello;
 import braid.launcher.wire.ToRank;
@@ -105,6 +106,7 @@ public final class RankSet implements AutoCloseable {
     long deadline = System.nanoTime() + READY_TIMEOUT.toNanos();
     server.setSoTimeout(ACCEPT_POLL_MILLIS);
     var attached = new CountDownLatch(2 * ranks.size());
+    var unproven = new Unproven();
     while (attached.getCount() > 0) {
       for (var rank : ranks) {
         rank.death().ifPresent(RankSet::diedAtStart);
@@ -118,9 +120,16 @@ public final class RankSet implements AutoCloseable {
                 + READY_TIMEOUT.toSeconds()
                 + " s of their start; is the machine overloaded? try fewer ranks (-n)");
       }
-      nextConnection(server)
-          .ifPresent(
-              socket -> Thread.ofVirtual().start(() -> greet(socket, token, ranks, attached, log)));
+      var next = nextConnection(server);
+      next.ifPresent(unproven::add);
+      next.ifPresent(
+          socket ->
+              Thread.ofVirtual()
+                  .start(
+                      () -> {
+                        greet(socket, token, ranks, attached, log);
+                        unproven.remove(socket);
+                      }));
     }
   }
 

@@ -338,7 +338,14 @@ class BraidProcessTest {
             exit 7
             """);
     assertThat(jupyter.toFile().setExecutable(true)).isTrue();
-    var environment = Map.of("PATH", programs + ":/usr/bin:/bin", "JUPYTER_PATH", "/mine");
+    var environment =
+        Map.of(
+            "PATH",
+            programs + ":/usr/bin:/bin",
+            "JUPYTER_PATH",
+            "/mine",
+            "JUPYTER_RUNTIME_DIR",
+            "/run/mine");
     var ran =
         Ran.apart(
             directory,
@@ -353,7 +360,8 @@ class BraidProcessTest {
             "--no-browser");
     assertThat(ran.exitCode()).as(ran.err()).isEqualTo(7);
     assertThat(ran.out())
-        .contains("arguments " + directory.resolve(".") + " --no-browser\n")
+        .contains(
+            "arguments " + directory.resolve(".") + " --KernelManager.transport=ipc --no-browser\n")
         .contains("Braid (2 ranks)")
         .containsPattern("path \\S+:/mine\n");
     var data = ran.out().replaceAll("(?s).*path ([^:]+):/mine.*", "$1");

@@ -94,6 +94,39 @@ class BraidScriptTest {
     assertThat(result.exitCode()).isZero();
   }
 
+  @Test
+  void namesTheVariableThatChoosesACollector() throws Exception {
+    var script = checkout(directory.resolve("home"));
+    var jdk = echoingJdk().toString();
+    var refused =
+        run(
+            Map.of("JAVA_HOME", jdk, "JAVA_TOOL_OPTIONS", "-Xmx1g -XX:+UseG1GC"),
+            script,
+            "--version");
+    assertThat(refused.exitCode()).isEqualTo(2);
+    assertThat(refused.out())
+        .startsWith("braid: JAVA_TOOL_OPTIONS must not choose a collector,")
+        .contains("-XX:+UseG1GC; unset it (env -u JAVA_TOOL_OPTIONS ")
+        .hasLineCount(1);
+    var same =
+        run(Map.of("JAVA_HOME", jdk, "JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC"), script, "--version");
+    assertThat(same.out()).startsWith("started ");
+  }
+
+  @Test
+  void aLocaleProgramThatHangsIsEnded() throws Exception {
+    var script = checkout(directory.resolve("home"));
+    var bin = Files.createDirectories(directory.resolve("bin"));
+    var locale = Files.writeString(bin.resolve("locale"), "#!/bin/sh\nexec sleep 1000\n");
+    assertThat(locale.toFile().setExecutable(true)).isTrue();
+    var result =
+        run(
+            Map.of("JAVA_HOME", echoingJdk().toString(), "PATH", bin + ":/usr/bin:/bin"),
+            script,
+            "--version");
+    assertThat(result.out()).startsWith("started ");
+  }
+
   @ParameterizedTest
   @CsvSource({"LC_ALL, C", "LC_ALL, POSIX", "LANG, C", "LANG, xx_XX.UTF-8", "TERM, dumb"})
   void runsANotebookWhoseNameIsNotAsciiInEveryLocale(String variable, String value)

@@ -15,6 +15,7 @@ import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -247,5 +248,53 @@ class ExperimentTest {
         .hasMessageContaining("must be a manifest (braid.manifest/1) but is not");
     Files.writeString(file, "{");
     assertThatThrownBy(() -> Manifest.read(file)).hasMessageContaining("must be JSON but is not");
+  }
+
+  /// A process that has ended but was not waited for: its parent is a `sleep`.
+  @Test
+  void aZombieIsNotRunning() throws Exception {
+    var parent =
+        new ProcessBuilder("sh", "-c", "sleep 0.2 & echo $!; exec sleep 1000 > /dev/null").start();
+    try (var lines = parent.inputReader()) {
+      long pid = Long.parseLong(String.valueOf(lines.readLine()));
+      var start = ProcessHandle.of(pid).orElseThrow().info().startInstant().orElseThrow();
+      var experiment = new Experiment(runs, ExperimentTest::facts);
+      experiment.begin(Optional.empty());
+      var json = experiment.manifest().json();
+      var process = json.getAsJsonObject("process");
+      process.addProperty("pid", pid);
+      process.addProperty("started", start.truncatedTo(ChronoUnit.SECONDS).toString());
+      assertThat(new Manifest(json).state()).isEqualTo(State.RUNNING);
+      while (!Files.readString(Path.of("/proc", "" + pid, "stat")).contains(") Z ")) {
+        Thread.onSpinWait();
+      }
+      assertThat(new Manifest(json).state()).isEqualTo(State.KILLED);
+    } finally {
+      parent.destroyForcibly().waitFor();
+    }
+  }
+
+  /// Who looks at a revision must not run what the repository's configuration names.
+  @Test
+  void gitRunsNoProgramOfTheRepository() throws Exception {
+    var repository = Files.createDirectories(runs.resolve("repository"));
+    var ran = runs.resolve("ran");
+    var script =
+        Files.writeString(runs.resolve("monitor"), "#!/bin/sh\ntouch '%s'\n".formatted(ran));
+    assertThat(script.toFile().setExecutable(true)).isTrue();
+    var commands =
+        """
+        git init -q && git config core.fsmonitor '%s' && echo a > a &&
+        git -c core.fsmonitor=false add a &&
+        git -c core.fsmonitor=false -c user.name=a -c user.email=a@b commit -q -m a
+        """
+            .formatted(script);
+    var made = new ProcessBuilder("sh", "-c", commands).directory(repository.toFile()).inheritIO();
+    assertThat(made.start().waitFor()).isZero();
+    assertThat(GitState.of(repository, Optional.empty()).get("dirty").getAsBoolean()).isFalse();
+    assertThat(ran).doesNotExist();
+    var asked = new ProcessBuilder("git", "status", "--porcelain").directory(repository.toFile());
+    assertThat(asked.start().waitFor()).isZero();
+    assertThat(ran).as("the repository does name a program").exists();
   }
 }

@@ -35,6 +35,7 @@ public final class StoreServer implements AutoCloseable {
       Thread.ofPlatform().daemon().name("braid-store").unstarted(this::accept);
   private final MeetingTable table = new MeetingTable();
   private final Set<Socket> connections = ConcurrentHashMap.newKeySet();
+  private final Unproven unproven = new Unproven();
   private final Map<Integer, Socket> ranks = new ConcurrentHashMap<>();
   private volatile boolean closed;
 
@@ -93,6 +94,7 @@ public final class StoreServer implements AutoCloseable {
           socket.close();
           return;
         }
+        unproven.add(socket);
         Thread.ofVirtual().name("braid-store-rank").start(() -> serve(socket));
       } catch (IOException | OutOfMemoryError e) {
         if (!closed) {
@@ -112,6 +114,7 @@ public final class StoreServer implements AutoCloseable {
     try (socket) {
       var frames = new Frames(socket);
       rank = welcome(socket, frames);
+      unproven.remove(socket);
       if (rank >= 0) {
         serve(frames, rank);
       }
@@ -124,6 +127,7 @@ public final class StoreServer implements AutoCloseable {
       // A rank whose connection breaks counts as disconnected, below.
     } finally {
       connections.remove(socket);
+      unproven.remove(socket);
       if (rank >= 0 && ranks.remove(rank, socket)) {
         table.disconnected(rank);
       }

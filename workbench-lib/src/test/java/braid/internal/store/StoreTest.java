@@ -10,6 +10,7 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -89,6 +90,27 @@ class StoreTest {
                 assertThat(more)
                     .startsWith("the store refused a connection: wrong token; ")
                     .endsWith(" (1,012 more times)"));
+  }
+
+  /// Each takes a descriptor, which the process needs to save results.
+  @Test
+  void silentStrangersHoldFewConnections() throws Exception {
+    var strangers = new ArrayList<Socket>();
+    try {
+      for (int i = 0; i < 200; i++) {
+        strangers.add(new Socket(InetAddress.getLoopbackAddress(), server.port()));
+      }
+      for (var early : strangers.subList(0, 200 - 64)) {
+        assertThat(early.getInputStream().read()).isEqualTo(-1);
+      }
+      try (var rank = client(0)) {
+        assertThat(get(rank.join(meeting(1, "k", "gather", 1), bytes(7)))).hasSize(1);
+      }
+    } finally {
+      for (var stranger : strangers) {
+        stranger.close();
+      }
+    }
   }
 
   private static byte[] bytes(int value) {

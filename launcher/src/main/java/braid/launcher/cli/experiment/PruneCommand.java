@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
@@ -45,11 +46,13 @@ final class PruneCommand implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     var experiments = new Experiments(Path.of("").toAbsolutePath().resolve("runs"));
-    var old = old(experiments.list());
+    var kept = new ArrayList<>(experiments.list());
+    var old = old(kept);
+    kept.removeAll(old);
     long bytes = 0;
     var out = spec.commandLine().getOut();
     for (var run : old) {
-      bytes += dryRun ? run.bytes() : run.delete();
+      bytes += dryRun ? run.bytes(kept) : run.delete(kept);
       out.println("%s  %s".formatted(dryRun ? "would delete" : "deleted", run.manifest().id()));
     }
     out.println(
@@ -72,10 +75,19 @@ final class PruneCommand implements Callable<Integer> {
     check("--keep", keep);
     check("--older-than", olderThan);
     var before = olderThan == null ? Instant.MAX : Instant.now().minus(Duration.ofDays(olderThan));
-    return all.stream()
-        .limit(Math.max(0, all.size() - (keep == null ? 0 : keep)))
-        .filter(run -> run.manifest().started().isBefore(before))
-        .filter(run -> run.manifest().state() != State.RUNNING)
+    var old =
+        all.stream()
+            .limit(Math.max(0, all.size() - (keep == null ? 0 : keep)))
+            .filter(run -> run.manifest().started().isBefore(before))
+            .filter(run -> run.manifest().state() != State.RUNNING)
+            .toList();
+    // A run inside another stays, and so does the other.
+    return old.stream()
+        .filter(
+            run ->
+                all.stream()
+                    .filter(each -> !old.contains(each))
+                    .noneMatch(kept -> kept.directory().startsWith(run.directory())))
         .toList();
   }
 

@@ -2,8 +2,8 @@ package braid.launcher.cli.experiment;
 
 import braid.launcher.Counted;
 import braid.launcher.cli.run.RunSummary;
+import braid.launcher.cli.run.VisibleText;
 import braid.launcher.experiment.Experiments;
-import braid.launcher.experiment.Experiments.Found;
 import braid.launcher.experiment.Manifest;
 import braid.launcher.experiment.Manifest.Measured;
 import com.google.gson.GsonBuilder;
@@ -96,7 +96,9 @@ public final class RunsCommand implements Callable<Integer> {
     }
     var rows = new ArrayList<List<String>>();
     rows.add(List.of("run", "started", "took", "notebook", "parameters", "state", "headline"));
-    runs.stream().map(RunsCommand::row).forEach(rows::add);
+    for (var run : runs) {
+      rows.add(row(run).stream().map(VisibleText::line).toList());
+    }
     return aligned(rows);
   }
 

@@ -96,6 +96,10 @@ public record Env(Map<String, String> variables) {
     return get("JUPYTER_DATA_DIR").map(Path::of);
   }
 
+  public Optional<Path> jupyterRuntimeDirectory() {
+    return get("JUPYTER_RUNTIME_DIR").map(Path::of);
+  }
+
   public Optional<Path> xdgDataHome() {
     return get("XDG_DATA_HOME").map(Path::of);
   }

@@ -1,6 +1,7 @@
 package braid.launcher.cli.jupyter;
 
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.run.VisibleText;
 import java.io.IOException;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -23,12 +24,13 @@ final class KernelList implements Callable<Integer> {
       out.println("no Braid kernelspec is installed; try braid kernel install");
     }
     int nameColumns = kernels.stream().mapToInt(k -> k.name().length()).max().orElse(0);
-    int displayColumns = kernels.stream().mapToInt(k -> k.displayName().length()).max().orElse(0);
+    int displayColumns =
+        kernels.stream().mapToInt(k -> VisibleText.line(k.displayName()).length()).max().orElse(0);
     for (var kernel : kernels) {
       out.printf(
           "%-" + nameColumns + "s  %-" + displayColumns + "s  %s%n",
           kernel.name(),
-          kernel.displayName(),
+          VisibleText.line(kernel.displayName()),
           kernel.directory());
     }
     out.flush();

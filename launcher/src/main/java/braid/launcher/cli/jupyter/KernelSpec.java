@@ -4,10 +4,12 @@ import braid.model.BraidException;
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
 import com.google.gson.JsonPrimitive;
 import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -57,13 +59,18 @@ public record KernelSpec(Path directory, String displayName, List<String> comman
           && metadata.has(MARK)
           && json.get("argv") instanceof JsonArray argv
           && json.get("display_name") instanceof JsonPrimitive displayName) {
-        var command = StreamSupport.stream(argv.spliterator(), false).map(a -> a.getAsString());
+        var command = StreamSupport.stream(argv.spliterator(), false).map(KernelSpec::word);
         return Optional.of(new KernelSpec(directory, displayName.getAsString(), command.toList()));
       }
       return Optional.empty();
-    } catch (JsonParseException e) {
+    } catch (JsonParseException | CharacterCodingException e) {
       return Optional.empty(); // not written by Braid
     }
+  }
+
+  /// Returns a word of the command; as JSON if it is not a text, since that was changed by hand.
+  private static String word(JsonElement word) {
+    return word instanceof JsonPrimitive text ? text.getAsString() : word.toString();
   }
 
   /// Returns all kernelspecs of Braid that Jupyter can see, in its order of preference.
@@ -125,9 +132,12 @@ public record KernelSpec(Path directory, String displayName, List<String> comman
     delete(directory);
   }
 
-  /// Deletes a kernelspec, which holds files and no directories.
+  /// Deletes a kernelspec, which holds files and no directories. Of a link only the link is
+  /// deleted.
   private static void delete(Path directory) throws IOException {
-    if (Files.isDirectory(directory)) {
+    if (Files.isSymbolicLink(directory)) {
+      Files.delete(directory);
+    } else if (Files.isDirectory(directory)) {
       try (var files = Files.list(directory)) {
         for (var file : files.toList()) {
           Files.delete(file);

@@ -94,7 +94,7 @@ public final class LabCommand implements Callable<Integer> {
                             + " (braid run NOTEBOOK needs no Jupyter)"));
     try (var data = JupyterFolder.create(Path.of(System.getProperty("java.io.tmpdir")))) {
       KernelInstall.spec(KernelSpec.directory(data.path(), KernelSpec.DEFAULT_NAME), ranks).write();
-      return run(command(jupyter, directory), path(data.path(), paths), data);
+      return run(command(jupyter, directory, paths), path(data.path(), paths), data);
     }
   }
 
@@ -113,8 +113,14 @@ public final class LabCommand implements Callable<Integer> {
     return directory.toAbsolutePath();
   }
 
-  private List<String> command(Path jupyter, Path directory) {
+  /// Kernels and Jupyter meet in Unix sockets, unless the user chooses: no other user of this
+  /// machine can connect to them.
+  private List<String> command(Path jupyter, Path directory, JupyterPaths paths) {
     var command = new ArrayList<>(List.of(jupyter.toString(), directory.toString()));
+    boolean chosen = jupyterArguments.stream().anyMatch(each -> each.contains("transport"));
+    if (!chosen && paths.hasRoomForSockets()) {
+      command.add("--KernelManager.transport=ipc");
+    }
     command.addAll(jupyterArguments);
     return command;
   }

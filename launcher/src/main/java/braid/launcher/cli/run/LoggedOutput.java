@@ -12,8 +12,9 @@ final class LoggedOutput extends PlainProgress {
 
   @Override
   public synchronized void cellPrinted(String text) {
-    log.print(text);
-    log.flush();
+    var terminal = VisibleText.terminal(log);
+    terminal.print(text);
+    terminal.flush();
     inLine = !text.endsWith("\n");
   }
 

@@ -29,7 +29,7 @@ final class TerminalProgress implements RunProgress {
   private boolean closed;
 
   TerminalProgress(PrintWriter screen, int columns) {
-    this.screen = screen;
+    this.screen = VisibleText.terminal(screen);
     this.columns = columns;
     var _ = clock.scheduleAtFixedRate(this::draw, 0, TICK_MILLIS, TimeUnit.MILLISECONDS);
   }
@@ -58,7 +58,7 @@ final class TerminalProgress implements RunProgress {
     done++;
     if (cell.status() == CellResult.Status.FAILED) {
       screen.print(CLEAR);
-      RunSummary.failure(cell).forEach(screen::println);
+      RunSummary.failure(cell).forEach(line -> screen.println(VisibleText.line(line)));
       running = "ending the ranks";
       done--;
     }
@@ -74,8 +74,9 @@ final class TerminalProgress implements RunProgress {
 
   /// Returns the line; the running code gets the remaining columns.
   synchronized String line(Duration elapsed) {
+    var shown = VisibleText.line(running);
     if (cells == 0) {
-      return running;
+      return shown;
     }
     int filled = BAR_COLUMNS * done / cells;
     var head =
@@ -87,8 +88,7 @@ final class TerminalProgress implements RunProgress {
                 cells);
     var tail = "  %s  %s".formatted(Counted.of(ranks, "rank"), RunSummary.time(elapsed));
     int room = Math.max(0, columns - 1 - head.length() - tail.length());
-    var code =
-        running.length() <= room ? running : running.substring(0, Math.max(0, room - 1)) + "…";
+    var code = shown.length() <= room ? shown : shown.substring(0, Math.max(0, room - 1)) + "…";
     var line = head + (room == 0 ? "" : code) + tail;
     return line.length() < columns ? line : line.substring(0, Math.max(0, columns - 1));
   }

@@ -5,13 +5,18 @@ import com.google.gson.GsonBuilder;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
 import com.google.gson.Strictness;
+import java.nio.ByteBuffer;
 import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
-import org.dflib.jjava.jupyter.messages.HMACGenerator;
+import java.util.Optional;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
 
 /// Converts between messages and the frames of Jupyter's wire format:
 ///
@@ -26,7 +31,8 @@ final class MessageCodec {
   private static final byte[] DELIMITER = "<IDS|MSG>".getBytes(CHARSET);
   private static final int SIGNED_FRAMES = 4;
 
-  private final HMACGenerator signer;
+  private final Mac signer;
+  private final boolean unsigned;
   private final Gson json =
       new GsonBuilder()
           .setStrictness(Strictness.STRICT)
@@ -34,8 +40,12 @@ final class MessageCodec {
           .disableHtmlEscaping()
           .create();
 
-  MessageCodec(HMACGenerator signer) {
-    this.signer = signer;
+  /// @param scheme `hmac-` and the name of a digest
+  /// @param key empty for messages without signatures
+  MessageCodec(String scheme, String key) throws GeneralSecurityException {
+    unsigned = key.isEmpty();
+    signer = Mac.getInstance(scheme.replace("-", ""));
+    signer.init(new SecretKeySpec(unsigned ? new byte[1] : key.getBytes(CHARSET), scheme));
   }
 
   Message decode(List<byte[]> frames) throws MalformedMessage {
@@ -45,18 +55,38 @@ final class MessageCodec {
     }
     int needed = delimiter + 2 + SIGNED_FRAMES;
     if (delimiter == frames.size()) {
-      throw new MalformedMessage("no <IDS|MSG> in a message of " + frames.size() + " frames");
+      throw new MalformedMessage.Forged(
+          "no <IDS|MSG> in a message of " + frames.size() + " frames");
     }
     if (frames.size() < needed) {
-      throw new MalformedMessage(
+      throw new MalformedMessage.Forged(
           "a message must have " + needed + " frames but had " + frames.size() + ": truncated");
     }
     var signed = frames.subList(delimiter + 2, needed);
-    var expected = signer.calculateSignature(signed.toArray(byte[][]::new)).getBytes(CHARSET);
-    if (!MessageDigest.isEqual(expected, frames.get(delimiter + 1))) {
-      throw new MalformedMessage("the signature does not match this kernel's key");
+    if (!MessageDigest.isEqual(signature(signed), frames.get(delimiter + 1))) {
+      throw new MalformedMessage.Forged("the signature does not match this kernel's key");
     }
-    var header = parse("header", signed.get(0));
+    return new Message(
+        frames.subList(0, delimiter),
+        header(signed.get(0)),
+        parse("parent header", signed.get(1)),
+        parse("metadata", signed.get(2)),
+        parse("content", signed.get(3)),
+        frames.subList(needed, frames.size()));
+  }
+
+  private byte[] signature(List<byte[]> signed) {
+    signed.forEach(signer::update);
+    return signature(signer);
+  }
+
+  private byte[] signature(Mac mac) {
+    var digest = mac.doFinal();
+    return unsigned ? new byte[0] : HexFormat.of().formatHex(digest).getBytes(CHARSET);
+  }
+
+  private JsonObject header(byte[] frame) throws MalformedMessage {
+    var header = parse("header", frame);
     for (var name : List.of("msg_id", "msg_type")) {
       var value = header.get(name);
       if (value == null
@@ -66,26 +96,78 @@ final class MessageCodec {
         throw new MalformedMessage("the header's " + name + " must be a string but was " + value);
       }
     }
-    return new Message(
-        frames.subList(0, delimiter),
-        header,
-        parse("parent header", signed.get(1)),
-        parse("metadata", signed.get(2)),
-        parse("content", signed.get(3)),
-        frames.subList(needed, frames.size()));
+    return header;
+  }
+
+  /// A message that is too large to be kept. Its signature is computed while it passes, so that
+  /// only clients with the key are answered.
+  final class Skim {
+    private final List<byte[]> first;
+    private final int delimiter;
+    private final Mac mac;
+    private int frame;
+
+    private Skim(List<byte[]> first, int delimiter, Mac mac) {
+      this.first = List.copyOf(first);
+      this.delimiter = delimiter;
+      this.mac = mac;
+      first.stream().skip(delimiter + 2).limit(SIGNED_FRAMES).forEach(mac::update);
+      frame = first.size() - 1;
+    }
+
+    /// Takes the start of a frame.
+    void frame() {
+      frame++;
+    }
+
+    void bytes(ByteBuffer part) {
+      if (frame < delimiter + 2 + SIGNED_FRAMES) {
+        mac.update(part);
+      }
+    }
+
+    /// Returns the message without metadata and content.
+    Message message() throws MalformedMessage {
+      if (!MessageDigest.isEqual(signature(mac), first.get(delimiter + 1))) {
+        throw new MalformedMessage.Forged("the signature does not match this kernel's key");
+      }
+      return new Message(
+          first.subList(0, delimiter),
+          header(first.get(delimiter + 2)),
+          new JsonObject(),
+          new JsonObject(),
+          new JsonObject(),
+          List.of());
+    }
+  }
+
+  /// Returns the check of a message whose further frames are not kept; empty if its header is not
+  /// among the first.
+  Optional<Skim> skim(List<byte[]> first) {
+    int delimiter = 0;
+    while (delimiter < first.size() && !Arrays.equals(first.get(delimiter), DELIMITER)) {
+      delimiter++;
+    }
+    try {
+      return first.size() < delimiter + 3
+          ? Optional.empty()
+          : Optional.of(new Skim(first, delimiter, (Mac) signer.clone()));
+    } catch (CloneNotSupportedException e) {
+      return Optional.empty(); // such a message ends its connection
+    }
   }
 
   List<byte[]> encode(Message message) {
-    byte[][] signed = {
-      bytes(message.header()),
-      bytes(message.parent()),
-      bytes(message.metadata()),
-      bytes(message.content())
-    };
+    var signed =
+        List.of(
+            bytes(message.header()),
+            bytes(message.parent()),
+            bytes(message.metadata()),
+            bytes(message.content()));
     var frames = new ArrayList<>(message.identities());
     frames.add(DELIMITER);
-    frames.add(signer.calculateSignature(signed).getBytes(CHARSET));
-    frames.addAll(Arrays.asList(signed));
+    frames.add(signature(signed));
+    frames.addAll(signed);
     frames.addAll(message.buffers());
     return frames;
   }

@@ -34,4 +34,17 @@ class JupyterPathsTest {
             Path.of("/usr/local/share/jupyter"),
             Path.of("/usr/share/jupyter"));
   }
+
+  /// Linux takes 107 bytes.
+  @Test
+  void longPathsHaveNoRoomForSockets() {
+    assertThat(with(Map.of("HOME", "/home/somebody")).hasRoomForSockets()).isTrue();
+    assertThat(with(Map.of("HOME", "/" + "h".repeat(60))).hasRoomForSockets()).isFalse();
+    int most = 107 - "/kernel-00000000-0000-0000-0000-000000000000-ipc-1".length();
+    for (int length : new int[] {most, most + 1}) {
+      var runtime = "/" + "r".repeat(length - 1);
+      assertThat(with(Map.of("JUPYTER_RUNTIME_DIR", runtime)).hasRoomForSockets())
+          .isEqualTo(length == most);
+    }
+  }
 }

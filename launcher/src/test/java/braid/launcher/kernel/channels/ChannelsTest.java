@@ -1,27 +1,30 @@
 package braid.launcher.kernel.channels;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.selftest.Sweep;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.SocketException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.security.GeneralSecurityException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.LinkedBlockingQueue;
 import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.zeromq.SocketType;
@@ -42,8 +45,6 @@ class ChannelsTest {
 
   /// Longest pause in which a busy client reads nothing.
   private static final Duration PAUSE = Duration.ofSeconds(4);
-
-  @TempDir Path directory;
 
   private static KernelConnectionProperties connection() throws IOException {
     var ports = new ArrayList<Integer>();
@@ -226,7 +227,7 @@ class ChannelsTest {
   void aClientThatReadsNothingHoldsUpNeitherOutputNorOthers() throws Exception {
     var connection = connection();
     try (var context = new ZContext();
-        var channels = new Channels(connection, (_, _) -> {}, PAUSE.dividedBy(2))) {
+        var channels = new Channels(connection, (_, _) -> {}, PAUSE.dividedBy(2), Owner::isOwn)) {
       context.setLinger(0);
       channels.start();
       var stuck = subscriber(context, channels, connection.getIopubPort());
@@ -245,51 +246,270 @@ class ChannelsTest {
     }
   }
 
-  /// Opens more connections than the kernel's memory can serve at the size that each may claim.
+  private static final String STRANGER = "127.0.0.2";
+
+  /// Channels that trust the owner of 127.0.0.1; this test is a stranger from 127.0.0.2.
+  private static Channels guarded(
+      KernelConnectionProperties connection, Channels.Receiver receiver) {
+    return new Channels(connection, receiver, PAUSE, owner -> !owner.address().equals(STRANGER));
+  }
+
+  /// Connects as a stranger, with a greeting and the handshake of ZMTP 3.0.
+  private static Socket stranger(int port, String kind, String identity) throws IOException {
+    var socket = new Socket();
+    socket.bind(new InetSocketAddress(STRANGER, 0));
+    socket.connect(new InetSocketAddress("127.0.0.1", port));
+    var properties = new ByteArrayOutputStream();
+    var out = new DataOutputStream(properties);
+    out.writeByte(5);
+    out.writeBytes("READY");
+    for (var property : List.of(List.of("Socket-Type", kind), List.of("Identity", identity))) {
+      out.writeByte(property.getFirst().length());
+      out.writeBytes(property.getFirst());
+      out.writeInt(property.getLast().length());
+      out.writeBytes(property.getLast());
+    }
+    var greeting = ByteBuffer.allocate(GREETING_BYTES + 2);
+    greeting.put(0, (byte) 0xFF).put(9, (byte) 0x7F).put(10, (byte) 3);
+    greeting.put(12, "NULL".getBytes(StandardCharsets.US_ASCII));
+    greeting.put(GREETING_BYTES, (byte) 4).put(GREETING_BYTES + 1, (byte) properties.size());
+    socket.getOutputStream().write(greeting.array());
+    socket.getOutputStream().write(properties.toByteArray());
+    return socket;
+  }
+
+  private static byte[] frame(boolean more, byte[] body) {
+    return ByteBuffer.allocate(9 + body.length)
+        .put((byte) (more ? 3 : 2))
+        .putLong(body.length)
+        .put(body)
+        .array();
+  }
+
+  private static void forged(Socket stranger) throws IOException {
+    var frames = List.of("<IDS|MSG>", "0".repeat(64), "{}", "{}", "{}", "{}");
+    for (int i = 0; i < frames.size(); i++) {
+      var body = frames.get(i).getBytes(StandardCharsets.UTF_8);
+      stranger.getOutputStream().write(frame(i < frames.size() - 1, body));
+    }
+  }
+
+  /// The parts arrive one by one, each far below any limit.
   @Test
-  void aKernelWhoseSocketsBreakEndsAndSaysWhy() throws Exception {
+  void aMessageThatNeverEndsEndsItsConnection() throws IOException {
     var connection = connection();
-    var file = Files.writeString(directory.resolve("connection.json"), connection.toJsonString());
-    var output = directory.resolve("said.txt");
-    var kernel =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-Xmx128m",
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-cp",
-                System.getProperty("java.class.path"),
-                "braid.launcher.cli.Braid",
-                "kernel",
-                "start",
-                file.toString(),
-                "-n",
-                "1")
-            .directory(directory.toFile())
-            .redirectErrorStream(true)
-            .redirectOutput(output.toFile())
-            .start();
-    var strangers = new ArrayList<Socket>();
-    try {
-      assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
-      while (kernel.isAlive() && strangers.size() < 100) {
+    try (var channels = guarded(connection, (_, _) -> {})) {
+      channels.start();
+      var part = frame(true, new byte[64 << 10]);
+      try (var stranger = stranger(connection.getShellPort(), "DEALER", "")) {
+        long sent = 0;
         try {
-          strangers.add(claiming(connection.getShellPort(), Channels.MAX_FRAME_BYTES));
-        } catch (IOException e) {
-          break; // nobody accepts any more
+          while (sent < 10L * Channels.MAX_MESSAGE_BYTES) {
+            stranger.getOutputStream().write(part);
+            sent += part.length;
+          }
+        } catch (SocketException e) {
+          assertThat(e).hasMessageMatching("(?i).*(reset|broken pipe).*");
+        }
+        // What the system holds on both ends comes on top.
+        assertThat(sent).isLessThan(3L * Channels.MAX_MESSAGE_BYTES);
+      }
+      assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
+    }
+  }
+
+  @Test
+  void aStrangerIsDroppedAtItsFirstForgedMessage() throws IOException {
+    var connection = connection();
+    try (var channels =
+        guarded(
+            connection,
+            (_, message) -> {
+              throw new AssertionError(message);
+            })) {
+      channels.start();
+      for (int port : List.of(connection.getShellPort(), connection.getControlPort())) {
+        try (var stranger = stranger(port, "DEALER", "")) {
+          forged(stranger);
+          awaitEnd(stranger);
         }
       }
-      assertThat(kernel.waitFor(240, TimeUnit.SECONDS)).as(Files.readString(output)).isTrue();
-      assertThat(kernel.exitValue()).as(Files.readString(output)).isEqualTo(1);
-      assertThat(output)
-          .content()
-          .contains("braid: IOException: the kernel's sockets broke: java.lang.OutOfMemoryError");
+      assertThat(channels.dropped()).isEqualTo(2);
+      assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
+    }
+  }
+
+  /// What trusted clients read in the same order shows that the stranger was passed over.
+  @Test
+  void aStrangerGetsNoOutput() throws IOException {
+    var connection = connection();
+    try (var context = new ZContext();
+        var channels = guarded(connection, (_, _) -> {})) {
+      context.setLinger(0);
+      channels.start();
+      try (var stranger = stranger(connection.getIopubPort(), "SUB", "")) {
+        stranger.getOutputStream().write(frame(false, new byte[] {1}));
+        var client = subscriber(context, channels, connection.getIopubPort());
+        channels.send(Channels.Channel.IOPUB, numbered(7));
+        int number = next(client);
+        while (number != 7) {
+          number = next(client);
+        }
+        channels.close();
+        // The greeting, and READY with the type of the socket.
+        assertThat(read(stranger)).hasSizeLessThan(2 * GREETING_BYTES);
+      }
+    }
+  }
+
+  private static byte[] read(Socket stranger) throws IOException {
+    stranger.setSoTimeout(PATIENCE_MS);
+    var all = new ByteArrayOutputStream();
+    try {
+      for (int next = stranger.getInputStream().read(); next >= 0; ) {
+        all.write(next);
+        next = stranger.getInputStream().read();
+      }
+    } catch (SocketException e) {
+      assertThat(e).hasMessageContaining("reset");
+    }
+    return all.toByteArray();
+  }
+
+  private static Message request(ZMQ.Socket client, String name) {
+    var codec = codec();
+    var header = new JsonObject();
+    header.addProperty("msg_id", name);
+    header.addProperty("msg_type", "kernel_info_request");
+    var empty = new JsonObject();
+    var message = new Message(List.of(), header, empty, empty, empty, List.of());
+    var frames = codec.encode(message);
+    for (int i = 0; i < frames.size(); i++) {
+      client.send(frames.get(i), i < frames.size() - 1 ? ZMQ.SNDMORE : 0);
+    }
+    return message;
+  }
+
+  private static MessageCodec codec() {
+    try {
+      return new MessageCodec("hmac-sha256", "key");
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  @Test
+  void aStrangerTakesNoIdentityOfAClientThatLives() throws Exception {
+    var connection = connection();
+    var requests = new LinkedBlockingQueue<Message>();
+    try (var context = new ZContext();
+        var channels = guarded(connection, (_, message) -> requests.add(message))) {
+      context.setLinger(0);
+      channels.start();
+      var client = context.createSocket(SocketType.DEALER);
+      client.setIdentity("mine".getBytes(StandardCharsets.US_ASCII));
+      client.setReceiveTimeOut(PATIENCE_MS);
+      client.connect("tcp://127.0.0.1:" + connection.getShellPort());
+      request(client, "1");
+      var received = requests.take();
+      try (var stranger = stranger(connection.getShellPort(), "DEALER", "mine")) {
+        awaitEnd(stranger);
+      }
+      channels.send(
+          Channels.Channel.SHELL, Message.reply(received, "kernel_info_reply", new JsonObject()));
+      assertThat(client.recv()).asString().isEqualTo("<IDS|MSG>");
+      // The same owner may come back under its name, as a front end that was restarted does.
+      var again = context.createSocket(SocketType.DEALER);
+      again.setIdentity("mine".getBytes(StandardCharsets.US_ASCII));
+      again.setReceiveTimeOut(PATIENCE_MS);
+      again.connect("tcp://127.0.0.1:" + connection.getShellPort());
+      request(again, "2");
+      channels.send(
+          Channels.Channel.SHELL,
+          Message.reply(requests.take(), "kernel_info_reply", new JsonObject()));
+      assertThat(again.recv()).asString().isEqualTo("<IDS|MSG>");
+    }
+  }
+
+  /// The oldest are closed, so that one owner cannot keep all others out.
+  @Test
+  void strangersHaveFewConnections() throws IOException {
+    var connection = connection();
+    var strangers = new ArrayList<Socket>();
+    try (var channels = guarded(connection, (_, _) -> {})) {
+      channels.start();
+      for (int i = 0; i < 200; i++) {
+        strangers.add(stranger(connection.getControlPort(), "DEALER", "" + i));
+      }
+      for (var early : strangers.subList(0, 200 - 64)) {
+        awaitEnd(early);
+      }
+      assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
     } finally {
-      kernel.destroyForcibly().waitFor();
       for (var stranger : strangers) {
         stranger.close();
       }
+    }
+  }
+
+  /// A key vouches for everybody at its address, though its socket may be another one.
+  @Test
+  void aSignedMessageMakesItsOwnerTrusted() throws Exception {
+    var connection = connection();
+    var requests = new LinkedBlockingQueue<Message>();
+    try (var context = new ZContext();
+        var channels = new Channels(connection, (_, m) -> requests.add(m), PAUSE, _ -> false)) {
+      context.setLinger(0);
+      channels.start();
+      var client = context.createSocket(SocketType.DEALER);
+      client.connect("tcp://127.0.0.1:" + connection.getShellPort());
+      request(client, "1");
+      assertThat(requests.take().id()).isEqualTo("1");
+      var subscriber = subscriber(context, channels, connection.getIopubPort());
+      channels.send(Channels.Channel.IOPUB, numbered(3));
+      assertThat(next(subscriber)).isLessThanOrEqualTo(3);
+    }
+  }
+
+  /// Opens more connections than the kernel's memory can serve at the size that each may claim.
+  @Test
+  void claimedSizesReserveNoMemory() throws Exception {
+    var connection = connection();
+    var strangers = new ArrayList<Socket>();
+    try (var channels = guarded(connection, (_, _) -> {})) {
+      channels.start();
+      var start = ByteBuffer.allocate(10).put((byte) 2).putLong(Channels.MAX_MESSAGE_BYTES / 2);
+      long before = ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getMax();
+      for (long claimed = 0; claimed < 2 * before; claimed += Channels.MAX_MESSAGE_BYTES / 2) {
+        var stranger = stranger(connection.getShellPort(), "DEALER", "");
+        stranger.getOutputStream().write(start.array());
+        strangers.add(stranger);
+      }
+      assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
+    } finally {
+      for (var stranger : strangers) {
+        stranger.close();
+      }
+    }
+  }
+
+  @Test
+  void aReceiverThatFailsEndsTheKernelWithItsReason() throws Exception {
+    var connection = connection();
+    var failure = new IllegalStateException("broken");
+    try (var context = new ZContext();
+        var channels =
+            guarded(
+                connection,
+                (_, _) -> {
+                  throw failure;
+                })) {
+      context.setLinger(0);
+      channels.start();
+      var client = context.createSocket(SocketType.DEALER);
+      client.connect("tcp://127.0.0.1:" + connection.getShellPort());
+      request(client, "1");
+      assertThatThrownBy(channels.ended()::join).hasCause(failure);
     }
   }
 }

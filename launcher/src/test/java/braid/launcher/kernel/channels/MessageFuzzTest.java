@@ -29,11 +29,19 @@ class MessageFuzzTest {
           "{\"code\": \"1 + 1\", \"silent\": false, \"user_expressions\": {\"x\": \"1\"},"
               + " \"allow_stdin\": true}");
 
-  private final MessageCodec codec = new MessageCodec(SIGNER);
+  private final MessageCodec codec = codec();
 
   private static HMACGenerator signer() {
     try {
       return new HMACGenerator("HmacSHA256", "key");
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static MessageCodec codec() {
+    try {
+      return new MessageCodec("hmac-sha256", "key");
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException(e);
     }
