@@ -166,7 +166,9 @@ public final class ProfileTables {
             IntColumn.create("rank", ranks.stream().mapToInt(RankTimes::rank)),
             millis("exposed ms", ranks.stream().map(RankTimes::exposed).toList()),
             millis("iteration ms", ranks.stream().map(RankTimes::iteration).toList()),
-            millis("gemm ms", ranks.stream().map(RankTimes::gemm).toList()),
+            millis(
+                RankTimes.compute(ranks).toLowerCase(Locale.ROOT) + " ms",
+                ranks.stream().map(RankTimes::compute).toList()),
             millis("communication ms", ranks.stream().map(RankTimes::communication).toList()),
             millis("idle ms", ranks.stream().map(RankTimes::idle).toList()),
             saved,
