@@ -525,7 +525,7 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     more.add("timelineOf(0)");
     return EvidenceDisplay.of(
         headline(),
-        overview(),
+        overview().removeColumns(ProfileTables.SAVED),
         () -> List.copyOf(charts().sequencedValues()),
         List.of(
             exposedMeans(profiles.stream())

@@ -100,13 +100,19 @@ final class StudyWords {
   private String undecided(int trial, String more) {
     var change = ranking.excessOverBest().get(trial);
     var size = Percent.of(Math.abs(change.value()), change);
-    return "undecided: %s may take %s than %s (interval %s%%%s)"
+    return "%s: %s may take %s than %s (interval %s%%%s)"
         .formatted(
+            isTooShort() ? "too few rounds to decide" : "undecided",
             name(trial),
             change.value() < 0 ? size + " less time" : size + " more time",
             referenceName,
             Percent.interval(change),
             more);
+  }
+
+  /// Returns true if no interval of so few rounds can decide.
+  private boolean isTooShort() {
+    return study.repeats() < Ranking.leastRounds(study.trials().size());
   }
 
   /// Returns the number of configurations by verdict: "2 equal within ±3.0%, 4 slower".
@@ -211,13 +217,12 @@ final class StudyWords {
       return Optional.empty();
     }
     int configurations = study.trials().size();
-    int least = Ranking.leastRounds(configurations);
-    if (study.repeats() < least) {
+    if (isTooShort()) {
       return Optional.of(
           "too few rounds to call anything better: %d of the %d that %s; measure more"
               .formatted(
                   study.repeats(),
-                  least,
+                  Ranking.leastRounds(configurations),
                   configurations == 1
                       ? "1 configuration needs"
                       : configurations + " configurations need"));

@@ -202,6 +202,7 @@ class StudyTest {
     assertThat(few.best()).isEqualTo(Overlap.unfused());
     assertThat(few.ties()).isEmpty();
     assertThat(few.undecided()).hasSize(SPLITS.length);
+    assertThat(few.finding()).startsWith("Too few rounds to decide: ");
     // 21 pairs share 5%, so 2 / 2^n must be at most 0.24%.
     assertThat(few.advice())
         .contains(

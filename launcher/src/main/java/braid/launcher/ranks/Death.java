@@ -38,7 +38,7 @@ public record Death(int rank, long pid, int exitValue) {
                         .formatted(
                             all(each.getValue(), Death::rank),
                             all(each.getValue(), Death::pid),
-                            each.getKey()))
+                            each.getKey().replaceFirst("^was ", "were ")))
         .collect(Collectors.joining("; "));
   }
 
