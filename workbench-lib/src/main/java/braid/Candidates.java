@@ -5,6 +5,7 @@ import braid.internal.context.RankContext;
 import braid.internal.evidence.TuningProgress;
 import braid.internal.report.json.ReadingsJson;
 import braid.internal.report.progress.Progress;
+import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
 import braid.internal.report.value.Caveats;
@@ -61,6 +62,14 @@ final class Candidates {
                     configurations + 1,
                     (configurations + 2) * plan.first()))
             : Optional.empty();
+    int least = Ranking.leastRounds(configurations);
+    if (plan.mostRounds() < least) {
+      progress.ifPresent(
+          n ->
+              n.note(
+                  "%d rounds are too few to call one of %d configurations better; it takes %d: repeats(%d)"
+                      .formatted(plan.mostRounds(), configurations, least, least)));
+    }
   }
 
   /// Work of a candidate, on this rank.
@@ -123,6 +132,7 @@ final class Candidates {
   Study study(
       Consumer<List<Candidate>> build, Function<Candidate, SequencedMap<String, String>> problem) {
     var candidates = new ArrayList<Candidate>();
+    var load = new MachineLoad(group);
     try (var _ = Progress.reportedElsewhere()) {
       build.accept(candidates);
       for (int done = 0; done < candidates.size(); done++) {
@@ -136,6 +146,8 @@ final class Candidates {
         columns.put("timing", form.toString());
       }
       Caveats.put(group.context().backend().ranksPerDevice(), columns);
+      var others = load.note(ROOT);
+      progress.ifPresent(n -> others.ifPresent(n::note));
       var study = measure(candidates, columns);
       progress.ifPresent(n -> n.found(study));
       return study;
@@ -149,7 +161,9 @@ final class Candidates {
     var entries = new ArrayList<Candidate>();
     entries.add(reference);
     entries.addAll(candidates);
+    long startNanos = System.nanoTime();
     var slowest = measureAsPlanned(entries);
+    long measuredNanos = System.nanoTime() - startNanos;
     var ofReference = readingsOfAllRanks(reference);
     var trials = new ArrayList<Study.Trial>();
     for (int entry = 2; entry < entries.size(); entry++) {
@@ -170,7 +184,8 @@ final class Candidates {
             reference.configuration(),
             machine
                 .filter(_ -> group.rank() == ROOT)
-                .map(described -> predicted(described, candidates)));
+                .map(described -> predicted(described, candidates)),
+            measuredNanos);
     return Study.fromJson(group.broadcast(study.toJson(), ROOT));
   }
 

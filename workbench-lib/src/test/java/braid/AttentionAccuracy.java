@@ -141,7 +141,7 @@ final class AttentionAccuracy {
       long nanos = 0;
       long end = Long.MIN_VALUE;
       for (var span : profile.spans()) {
-        if (span.stage() == Stage.GEMM) {
+        if (span.stage() == Stage.ATTENTION) {
           nanos += Math.max(0, span.endNanos() - Math.max(end, span.startNanos()));
           end = Math.max(end, span.endNanos());
         }

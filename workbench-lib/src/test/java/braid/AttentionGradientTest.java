@@ -460,7 +460,7 @@ class AttentionGradientTest {
                 .containsEntry("pattern", "attention backward")
                 .containsEntry("method", "ring");
             var computed =
-                profile.spans().stream().filter(span -> span.stage() == Stage.GEMM).toList();
+                profile.spans().stream().filter(span -> span.stage() == Stage.ATTENTION).toList();
             assertThat(computed.stream().mapToLong(span -> span.flops()).sum())
                 .isEqualTo(2 * Math.round(backward.spec().flops() / 2));
             assertThat(profile.spans())

@@ -327,7 +327,7 @@ class AttentionTest {
                 .containsEntry("splits", "2")
                 .containsEntry("kv heads", "1");
             var computed =
-                profile.spans().stream().filter(span -> span.stage() == Stage.GEMM).toList();
+                profile.spans().stream().filter(span -> span.stage() == Stage.ATTENTION).toList();
             assertThat(computed).extracting(span -> span.chunk()).contains(0, 1, 2);
             assertThat(computed.stream().mapToLong(span -> span.flops()).sum())
                 .isEqualTo(2 * Math.round(spec.flops() / 2));
@@ -348,7 +348,7 @@ class AttentionTest {
               attention.verify();
               var chunks = new TreeMap<String, Set<Integer>>();
               for (var span : attention.profile(1).spans()) {
-                if (span.stage() == Stage.GEMM) {
+                if (span.stage() == Stage.ATTENTION) {
                   chunks.computeIfAbsent(span.stream(), lane -> new TreeSet<>()).add(span.chunk());
                 }
               }

@@ -297,6 +297,26 @@ class TunerTest {
   }
 
   @Test
+  void tooFewRoundsAreToldBeforeTheFirst() {
+    var kept = new Kept();
+    LocalRanks.run(
+        2,
+        world -> {
+          RankContext.current().outbox(kept);
+          Tuner.on(world).gemm(SMALL).splits(1, 2, 3, 4, 5, 6).repeats(8).run();
+          Tuner.on(world).gemm(SMALL).splits(1).repeats(8).run();
+        });
+    var shown = List.copyOf(kept.shown());
+    var note =
+        "8 rounds are too few to call one of 6 configurations better; it takes 10: repeats(10)";
+    assertThat(shown).filteredOn(text -> text.endsWith(note)).hasSize(1);
+    int at =
+        shown.indexOf(shown.stream().filter(text -> text.endsWith(note)).findFirst().orElseThrow());
+    assertThat(shown.subList(0, at))
+        .noneMatch(text -> text.contains("verified") || text.contains("split"));
+  }
+
+  @Test
   void oneRankAloneTunesToo() {
     LocalRanks.run(
         1,

@@ -83,7 +83,7 @@ public final class TwinStudies {
 
   /// All may be slower than unfused, or one of them the best with all others tied.
   private static boolean prefers(Study study) {
-    int ties = study.ties().size();
+    int ties = study.ties().size() + study.undecided().size();
     int all = study.trials().size();
     return study.best().equals(Overlap.unfused()) ? ties > 0 && ties < all : ties < all - 1;
   }
@@ -98,7 +98,8 @@ public final class TwinStudies {
             twins.get(0).nanos(),
             twins.get(1).nanos(),
             twins.subList(2, twins.size()));
-    return !among.best().equals(Overlap.unfused()) || among.ties().size() < among.trials().size();
+    return !among.best().equals(Overlap.unfused())
+        || among.ties().size() + among.undecided().size() < among.trials().size();
   }
 
   /// Shows no progress.

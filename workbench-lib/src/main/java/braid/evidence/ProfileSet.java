@@ -9,6 +9,7 @@ import braid.internal.report.chart.TimelineChart;
 import braid.internal.report.json.ChromeTrace;
 import braid.internal.report.statistics.RankTimes;
 import braid.internal.report.statistics.StreamOrder;
+import braid.internal.report.statistics.TwoSamples;
 import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.TimeScale;
@@ -32,6 +33,7 @@ import java.util.SequencedMap;
 import java.util.function.Function;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.DoubleColumn;
 import tech.tablesaw.api.StringColumn;
@@ -43,8 +45,9 @@ import tech.tablesaw.columns.Column;
 public record ProfileSet(List<Profile> profiles) implements Evidence {
 
   private static final String EXPOSED = "exposed ms";
-  private static final String EXPOSED_MEANS =
-      "exposed: time in which communication runs and no GEMM does, on the rank with the most of it";
+
+  /// Confidence with which profiling must cost time for its cost to be printed.
+  private static final double SURE_OF_COST = 0.95;
 
   /// Times of an iteration, each of its slowest rank.
   public record Summary(
@@ -167,9 +170,28 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   /// Returns the cost of profiling: the median time of an iteration with profiling ÷ without, each
   /// of the slowest rank. Empty if no iteration ran without, as in profiles of earlier versions.
   public OptionalDouble cost() {
+    return Spread.ratioOfMedians(slowest(iterations(), Profile::iterationNanos), plain());
+  }
+
+  private List<Long> plain() {
     int plain = profiles.stream().mapToInt(p -> p.plainNanos().size()).min().orElseThrow();
-    return Spread.ratioOfMedians(
-        slowest(iterations(), Profile::iterationNanos), slowest(plain, Profile::plainNanos));
+    return slowest(plain, Profile::plainNanos);
+  }
+
+  /// Returns true if the cost is more than the noise of the iterations.
+  private boolean costs() {
+    var plain = doubles(plain());
+    if (plain.length == 0) {
+      return false;
+    }
+    var excess =
+        TwoSamples.excess(
+            plain, doubles(slowest(iterations(), Profile::iterationNanos)), SURE_OF_COST);
+    return excess.confidence() >= SURE_OF_COST && excess.low() > 0;
+  }
+
+  private static double[] doubles(List<Long> nanos) {
+    return nanos.stream().mapToDouble(Long::doubleValue).toArray();
   }
 
   private List<Long> slowest(int iterations, Function<Profile, List<Long>> times) {
@@ -227,7 +249,7 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     var headline = sets.size() == 1 ? sets.getFirst().headline() : headline(sets, all);
     var notes = new ArrayList<>(findings);
     notes.add(
-        EXPOSED_MEANS
+        exposedMeans(sets.stream().flatMap(set -> set.profiles.stream()))
             + "; profiles.table() has all columns, profiles.of(\"ring\") one configuration");
     return EvidenceDisplay.of(
         headline,
@@ -242,6 +264,11 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
                         shown.stream().map(ProfileSet::profiles).toList(),
                         ConfigurationLabel.of(ConfigurationLabel.common(rows)))),
         notes);
+  }
+
+  private static String exposedMeans(Stream<Profile> profiles) {
+    return "exposed: time in which communication runs and no %s does, on the rank with the most of it"
+        .formatted(RankTimes.compute(profiles.map(RankTimes::of).toList()));
   }
 
   private static String headline(List<ProfileSet> sets, Table all) {
@@ -274,7 +301,7 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   }
 
   /// Returns the exposed communication of an iteration: the time in which communication runs and no
-  /// GEMM does, on the rank with the most of it, as the median over the iterations.
+  /// GEMM or attention does, on the rank with the most of it, as the median over the iterations.
   public double exposedNanos() {
     return Spread.quantile(
         IntStream.range(0, iterations())
@@ -333,13 +360,14 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   }
 
   /// Returns the time per stage of each rank's mean iteration, and both measures of overlap. Here
-  /// saved ÷ savable uses T_gemm and T_comm of this run, in which they slow each other.
+  /// saved ÷ savable uses T_compute and T_comm of this run, in which they slow each other; it is
+  /// missing if less than 1% of an iteration could be saved.
   public Table stages() {
     return ProfileTables.stages(profiles, profiles);
   }
 
-  /// Returns [#stages()] with T_gemm and T_comm of the unfused run in saved ÷ savable: the share of
-  /// the possible saving that the overlap reached, mutual slowdown included.
+  /// Returns [#stages()] with T_compute and T_comm of the unfused run in saved ÷ savable: the share
+  /// of the possible saving that the overlap reached, mutual slowdown included.
   public Table stages(ProfileSet unfused) {
     requireSame(
         "world size", profiles.getFirst(), ranks(), unfused.profiles.getFirst(), unfused.ranks());
@@ -453,9 +481,9 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     var name = ConfigurationLabel.brief(configuration());
     var parts = new ArrayList<String>();
     parts.add((name.isEmpty() ? "" : name + ": ") + summary());
-    cost()
-        .ifPresent(
-            cost -> parts.add(String.format(Locale.ROOT, "with profiling ÷ without: %.2f", cost)));
+    if (costs()) {
+      parts.add(String.format(Locale.ROOT, "with profiling ÷ without: %.2f", cost().orElseThrow()));
+    }
     parts.addAll(notes());
     return String.join("; ", parts);
   }
@@ -497,10 +525,12 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     more.add("timelineOf(0)");
     return EvidenceDisplay.of(
         headline(),
-        overview(),
+        overview().removeColumns(ProfileTables.SAVED),
         () -> List.copyOf(charts().sequencedValues()),
         List.of(
-            EXPOSED_MEANS + "; more in %%front: profiles.latest()." + String.join(", .", more)));
+            exposedMeans(profiles.stream())
+                + "; more in %%front: profiles.latest()."
+                + String.join(", .", more)));
   }
 
   @Override

@@ -9,7 +9,7 @@ import braid.internal.report.json.StudyJson;
 import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.PairedSamples;
 import braid.internal.report.statistics.RankedConfigurations;
-import braid.internal.report.statistics.RankedConfigurations.Verdict;
+import braid.internal.report.statistics.RankedConfigurations.Standing;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
@@ -53,6 +53,7 @@ import tech.tablesaw.api.Table;
 /// @param reference the reference, to which the times named unfused belong
 /// @param prediction predicted times; empty if none were asked for, and in studies of one device
 ///   per rank
+/// @param measuredNanos time that all rounds took, including what is not timed; 0 if unknown
 public record Study(
     SequencedMap<String, String> problem,
     int ranks,
@@ -62,8 +63,16 @@ public record Study(
     List<Trial> trials,
     List<Reading> unfusedReadings,
     Configuration reference,
-    Optional<Prediction> prediction)
+    Optional<Prediction> prediction,
+    long measuredNanos)
     implements Evidence {
+  /// Least margin of equal times: two are equal if the whole interval of their difference lies
+  /// within it, or within the noise floor if that is larger, up to [#MOST_MARGIN].
+  public static final double LEAST_MARGIN = Ranking.LEAST_MARGIN;
+
+  /// Largest margin at which two times are called equal.
+  public static final double MOST_MARGIN = Ranking.MOST_MARGIN;
+
   /// Largest number of rounds; a larger one is taken for a mistake.
   public static final int MAX_REPEATS = 10_000;
 
@@ -146,28 +155,6 @@ public record Study(
     }
   }
 
-  /// Creates a study without predictions.
-  public Study(
-      SequencedMap<String, String> problem,
-      int ranks,
-      long seed,
-      List<Long> unfusedFirst,
-      List<Long> unfusedAgain,
-      List<Trial> trials,
-      List<Reading> unfusedReadings,
-      Configuration reference) {
-    this(
-        problem,
-        ranks,
-        seed,
-        unfusedFirst,
-        unfusedAgain,
-        trials,
-        unfusedReadings,
-        reference,
-        Optional.empty());
-  }
-
   /// Creates a study of a pipeline.
   public Study(
       SequencedMap<String, String> problem,
@@ -185,7 +172,9 @@ public record Study(
         unfusedAgain,
         trials,
         unfusedReadings,
-        Overlap.unfused());
+        Overlap.unfused(),
+        Optional.empty(),
+        0);
   }
 
   /// Creates a study of a pipeline without readings of the hardware.
@@ -248,7 +237,8 @@ public record Study(
             .toList(),
         kept.unfusedReadings(),
         kept.reference(),
-        kept.prediction().map(each -> new Prediction(each.machine(), each.nanos())));
+        kept.prediction().map(each -> new Prediction(each.machine(), each.nanos())),
+        kept.measuredNanos());
   }
 
   public String toJson() {
@@ -265,7 +255,8 @@ public record Study(
             kept,
             unfusedReadings,
             reference,
-            prediction.map(each -> new StudyJson.Prediction(each.machine(), each.nanos())))
+            prediction.map(each -> new StudyJson.Prediction(each.machine(), each.nanos())),
+            measuredNanos)
         .write();
   }
 
@@ -311,15 +302,32 @@ public record Study(
     return unfused().medianNanos();
   }
 
-  /// Returns the configurations that these measurements cannot distinguish from the best, fastest
-  /// first.
+  /// Returns the configurations that are as fast as the best within the margin, fastest first.
   public List<Overlap> ties() {
-    return ranking().ties().stream().map(i -> trials.get(i).overlap()).toList();
+    return overlaps(Standing.EQUAL);
+  }
+
+  /// Returns the configurations of which these measurements do not show whether they are as fast as
+  /// the best, fastest first.
+  public List<Overlap> undecided() {
+    return overlaps(Standing.UNDECIDED);
+  }
+
+  private List<Overlap> overlaps(Standing standing) {
+    return ranking().configurations(standing).stream().map(i -> trials.get(i).overlap()).toList();
   }
 
   /// Returns the names of [#ties]: of steps, as the tuner was given them.
   public List<String> tiedNames() {
-    return ranking().ties().stream().map(i -> trials.get(i).configuration().toString()).toList();
+    return ranking().configurations(Standing.EQUAL).stream()
+        .map(i -> trials.get(i).configuration().toString())
+        .toList();
+  }
+
+  /// Returns the configuration with the smallest median, whatever the verdict on it: to look at an
+  /// overlap even if the reference is best.
+  public Overlap fastestOverlap() {
+    return trials.get(ranking().byTime().getFirst()).overlap();
   }
 
   /// Returns the configuration with the fewest splits and streams of [#best] and [#ties].
@@ -343,10 +351,11 @@ public record Study(
   }
 
   /// Returns the share by which one configuration takes longer than another, negative if it is
-  /// faster. Times are compared within each round; the interval has 95% confidence, given enough
-  /// rounds.
+  /// faster: the quotient of their medians minus 1. For the interval, times are compared within
+  /// each round; it has 95% confidence, given enough rounds, and contains the quotient.
   public Estimate excess(Configuration how, Configuration than) {
-    return PairedSamples.excess(doubles(nanos(than)), doubles(nanos(how)), Ranking.CONFIDENCE);
+    return PairedSamples.excess(doubles(nanos(than)), doubles(nanos(how)), Ranking.CONFIDENCE)
+        .withValue(medianNanos(how) / medianNanos(than) - 1);
   }
 
   /// Returns [#excess] of two steps.
@@ -375,10 +384,10 @@ public record Study(
     return ranking().noiseFloor();
   }
 
-  /// Returns, per trial, the share of the unfused time that it saves; negative if it is slower. All
-  /// these intervals hold together with 95% confidence, given enough rounds.
+  /// Returns, per trial, the share of the unfused median that its median saves; negative if it is
+  /// slower. All these intervals hold together with 95% confidence, given enough rounds.
   public List<Estimate> saved() {
-    return ranking().saved();
+    return ranking().excess().stream().map(Estimate::negated).toList();
   }
 
   /// Returns the precision of the times as a share: half the width of the widest interval.
@@ -386,8 +395,8 @@ public record Study(
     return ranking().precision().share();
   }
 
-  /// Returns the reason why the result is uncertain, and a remedy; empty if times are known to
-  /// within 1%.
+  /// Returns the reason why it is undecided which configuration is best, and the rounds and time
+  /// that would decide; empty if it is decided.
   public Optional<String> advice() {
     return words().advice();
   }
@@ -414,8 +423,9 @@ public record Study(
           new RankedConfigurations.RankedConfiguration(
               trial.configuration(),
               trial.spread(),
-              ranking.saved().get(i),
-              verdict(ranking, i),
+              ranking.excess().get(i),
+              ranking.verdicts().get(i),
+              ranking.standings().get(i),
               Conditions.of(trial.readings()),
               predictedNanos(i + 1)));
     }
@@ -427,19 +437,12 @@ public record Study(
         reference,
         unfused(),
         Conditions.of(unfusedReadings),
-        timesCount() && ranking.best() == Ranking.UNFUSED,
+        ranking.margin(),
+        timesCount()
+            && ranking.best() == Ranking.UNFUSED
+            && ranking.configurations(Standing.UNDECIDED).isEmpty(),
         predictedNanos(0),
         List.copyOf(configurations));
-  }
-
-  private Verdict verdict(Ranking ranking, int trial) {
-    if (!timesCount()) {
-      return Verdict.UNJUDGED;
-    }
-    if (trial == ranking.best()) {
-      return Verdict.BEST;
-    }
-    return ranking.ties().contains(trial) ? Verdict.TIED : Verdict.SLOWER;
   }
 
   /// @param entry 0 for the reference, else 1 + the index of a trial
@@ -550,7 +553,8 @@ public record Study(
 
   @Override
   public MimeBundle display() {
-    return EvidenceDisplay.of(headline(), table(), () -> List.of(chart()), List.of())
+    return EvidenceDisplay.of(
+            headline(), StudyTable.shown(ranked()), () -> List.of(chart()), List.of())
         .with(StudyJson.MIME, toJson());
   }
 

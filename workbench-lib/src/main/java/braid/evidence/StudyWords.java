@@ -2,14 +2,17 @@ package braid.evidence;
 
 import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.Doubts;
-import braid.internal.report.statistics.Precision;
+import braid.internal.report.statistics.RankedConfigurations.Standing;
+import braid.internal.report.statistics.RankedConfigurations.Verdict;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
+import braid.internal.report.value.Percent;
 import braid.internal.report.value.TimeScale;
 import braid.model.Configuration;
 import braid.model.Overlap;
 import braid.model.Spread;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -22,8 +25,8 @@ import java.util.stream.Collectors;
 
 /// A study's finding in sentences: what is best, by how much, and how sure that is.
 final class StudyWords {
-  /// Ties named in a line; the table marks all.
-  private static final int TIES_NAMED = 3;
+  /// Configurations named in a line; the table has all.
+  private static final int MOST_NAMED = 3;
 
   private final Study study;
   private final Ranking ranking;
@@ -52,58 +55,110 @@ final class StudyWords {
   }
 
   private String found() {
-    if (ranking.best() == Ranking.UNFUSED) {
-      return "%s (%s) here beyond the noise (±%s)%s"
+    var undecided = ranking.configurations(Standing.UNDECIDED);
+    if (ranking.best() != Ranking.UNFUSED) {
+      var saved = ranking.excess().get(ranking.best()).negated();
+      return "%s: %s, %s less than %s's %s (%s to %s with %s confidence; noise ±%s)%s%s"
+          .formatted(
+              name(ranking.best()),
+              median(ranking.best()),
+              Percent.of(saved.value(), saved),
+              referenceName,
+              TimeScale.format(unfused.medianNanos()),
+              Percent.of(saved.low(), saved),
+              Percent.of(saved.high(), saved),
+              TimeScale.percent(ranking.confidence()),
+              Percent.of(ranking.noiseFloor()),
+              named(
+                  "equal within ±" + Percent.of(ranking.margin()),
+                  ranking.configurations(Standing.EQUAL)),
+              named("undecided", undecided));
+    }
+    if (undecided.isEmpty()) {
+      return "%s (%s): %s; noise ±%s"
           .formatted(
               nothingBeats(),
               TimeScale.format(unfused.medianNanos()),
-              percent(ranking.noiseFloor()),
-              ties());
+              counts(),
+              Percent.of(ranking.noiseFloor()));
     }
-    var trial = study.trials().get(ranking.best());
-    var saved = ranking.saved().get(ranking.best());
-    return "%s: %s, %s less than %s's %s (%s to %s with %s confidence; noise ±%s)%s"
+    var times =
+        "; %s and %s; noise ±%s"
+            .formatted(
+                median(undecided.getFirst()),
+                TimeScale.format(unfused.medianNanos()),
+                Percent.of(ranking.noiseFloor()));
+    return "%s%s"
         .formatted(
-            name(trial.configuration()),
-            TimeScale.format(trial.medianNanos()),
-            percent(saved.value()),
-            referenceName,
-            TimeScale.format(unfused.medianNanos()),
-            percent(saved.low()),
-            percent(saved.high()),
-            TimeScale.percent(ranking.confidence()),
-            percent(ranking.noiseFloor()),
-            ties());
+            undecided(undecided.getFirst(), times),
+            study.trials().size() > 1
+                ? "; of %d %ss %s".formatted(study.trials().size(), kind(), counts())
+                : "");
   }
 
-  private String ties() {
-    if (ranking.ties().isEmpty()) {
+  /// @param more what stands behind the interval
+  private String undecided(int trial, String more) {
+    var change = ranking.excessOverBest().get(trial);
+    var size = Percent.of(Math.abs(change.value()), change);
+    return "%s: %s may take %s than %s (interval %s%%%s)"
+        .formatted(
+            isTooShort() ? "too few rounds to decide" : "undecided",
+            name(trial),
+            change.value() < 0 ? size + " less time" : size + " more time",
+            referenceName,
+            Percent.interval(change),
+            more);
+  }
+
+  /// Returns true if no interval of so few rounds can decide.
+  private boolean isTooShort() {
+    return study.repeats() < Ranking.leastRounds(study.trials().size());
+  }
+
+  /// Returns the number of configurations by verdict: "2 equal within ±3.0%, 4 slower".
+  private String counts() {
+    var parts = new ArrayList<String>();
+    for (var verdict : List.of(Verdict.UNDECIDED, Verdict.EQUAL, Verdict.SLOWER)) {
+      int count = ranking.configurations(verdict).size();
+      if (count > 0) {
+        var margin = verdict == Verdict.EQUAL ? " within ±" + Percent.of(ranking.margin()) : "";
+        parts.add(count + " " + verdict + margin);
+      }
+    }
+    return String.join(", ", parts);
+  }
+
+  private String named(String word, List<Integer> trials) {
+    if (trials.isEmpty()) {
       return "";
     }
-    int more = ranking.ties().size() - TIES_NAMED;
-    return "; as good within the noise: "
-        + ranking.ties().stream()
-            .limit(TIES_NAMED)
-            .map(i -> name(study.trials().get(i).configuration()))
-            .collect(Collectors.joining(", "))
-        + (more > 0 ? " and " + more + " more" : "");
+    int more = trials.size() - MOST_NAMED;
+    return "; %s: %s%s"
+        .formatted(
+            word,
+            trials.stream().limit(MOST_NAMED).map(this::name).collect(Collectors.joining(", ")),
+            more > 0 ? " and " + more + " more" : "");
   }
 
   String finding() {
     if (!study.timesCount()) {
       return capitalized(unjudged());
     }
-    if (ranking.best() == Ranking.UNFUSED) {
-      return "%s here beyond the noise".formatted(capitalized(nothingBeats()));
+    if (ranking.best() != Ranking.UNFUSED) {
+      var saved = ranking.excess().get(ranking.best()).negated();
+      return "%s: %s less time than %s (%s to %s)"
+          .formatted(
+              name(ranking.best()),
+              Percent.of(saved.value(), saved),
+              referenceName,
+              Percent.of(saved.low(), saved),
+              Percent.of(saved.high(), saved));
     }
-    var saved = ranking.saved().get(ranking.best());
-    return "%s: %s less time than %s (%s to %s)"
-        .formatted(
-            name(study.trials().get(ranking.best()).configuration()),
-            percent(saved.value()),
-            referenceName,
-            percent(saved.low()),
-            percent(saved.high()));
+    var undecided = ranking.configurations(Standing.UNDECIDED);
+    return capitalized(
+        undecided.isEmpty()
+            ? nothingBeats() + ": " + counts()
+            : undecided(undecided.getFirst(), ""));
   }
 
   private String unjudged() {
@@ -137,8 +192,11 @@ final class StudyWords {
   }
 
   private String nothingBeats() {
-    return "no %s beats %s"
-        .formatted(study.reference() instanceof Overlap ? "overlap" : "step", referenceName);
+    return "no %s beats %s".formatted(kind(), referenceName);
+  }
+
+  private String kind() {
+    return study.reference() instanceof Overlap ? "overlap" : "step";
   }
 
   private static String capitalized(String sentence) {
@@ -151,7 +209,7 @@ final class StudyWords {
           + study.prediction().map(each -> "; predicted on " + each.machine()).orElse("");
     }
     return "median of %d rounds in shuffled order, slowest rank; noise floor ±%s"
-        .formatted(study.repeats(), percent(ranking.noiseFloor()));
+        .formatted(study.repeats(), Percent.of(ranking.noiseFloor()));
   }
 
   Optional<String> advice() {
@@ -159,30 +217,38 @@ final class StudyWords {
       return Optional.empty();
     }
     int configurations = study.trials().size();
-    int least = Ranking.leastRounds(configurations);
-    if (study.repeats() < least) {
+    if (isTooShort()) {
       return Optional.of(
           "too few rounds to call anything better: %d of the %d that %s; measure more"
               .formatted(
                   study.repeats(),
-                  least,
+                  Ranking.leastRounds(configurations),
                   configurations == 1
                       ? "1 configuration needs"
                       : configurations + " configurations need"));
     }
-    var precision = ranking.precision();
-    if (precision.isEnough()) {
+    var undecided = ranking.configurations(Standing.UNDECIDED);
+    if (undecided.isEmpty()) {
       return Optional.empty();
     }
-    long wanted = precision.roundsFor(Precision.GOAL);
-    return Optional.of(
-        "noisy: ±%s after %d rounds%s; raise the budget or quiet the machine"
+    var pair =
+        "between %s and %s"
             .formatted(
-                percent(precision.share()),
-                study.repeats(),
-                wanted <= Study.MAX_REPEATS
-                    ? " (±%s takes about %d)".formatted(percent(Precision.GOAL), wanted)
-                    : ""));
+                name(undecided.getFirst()),
+                ranking.best() == Ranking.UNFUSED ? referenceName : name(ranking.best()));
+    var rounds = ranking.decidingRounds(undecided.getFirst(), Study.MAX_REPEATS);
+    return Optional.of(
+        rounds.isEmpty()
+            ? "more rounds would not decide %s; quiet the machine".formatted(pair)
+            : "about %s would decide %s, and %d were measured; raise the budget or quiet the machine"
+                .formatted(total(rounds.getAsInt()), pair, study.repeats()));
+  }
+
+  /// Returns a number of rounds, and their time if the study knows it: "130 rounds (45 s)".
+  private String total(int rounds) {
+    double nanos = (double) study.measuredNanos() / study.repeats() * rounds;
+    return "%d rounds%s"
+        .formatted(rounds, nanos > 0 ? " (%s)".formatted(TimeScale.seconds(nanos)) : "");
   }
 
   List<String> doubts() {
@@ -195,11 +261,15 @@ final class StudyWords {
     return Doubts.of(measured);
   }
 
-  private String name(Configuration configuration) {
-    return ConfigurationLabel.distinguishing(configuration, varying);
+  private String median(int trial) {
+    return TimeScale.format(study.trials().get(trial).medianNanos());
   }
 
-  private static String percent(double share) {
-    return String.format(Locale.ROOT, "%.1f%%", 100 * share);
+  private String name(int trial) {
+    return name(study.trials().get(trial).configuration());
+  }
+
+  private String name(Configuration configuration) {
+    return ConfigurationLabel.distinguishing(configuration, varying);
   }
 }

@@ -9,4 +9,14 @@ public record Estimate(double value, double low, double high, double confidence)
           "an estimate must lie in its interval but " + value + " is not in " + low + ".." + high);
     }
   }
+
+  /// Returns the estimate of the negative value.
+  public Estimate negated() {
+    return new Estimate(-value, -high, -low, confidence);
+  }
+
+  /// Returns the estimate with another value, and an interval that is widened to contain it.
+  public Estimate withValue(double other) {
+    return new Estimate(other, Math.min(low, other), Math.max(high, other), confidence);
+  }
 }

@@ -4,6 +4,8 @@ package braid.model;
 public enum Stage {
   /// Multiplying.
   GEMM(0x0072B2),
+  /// Attending: scores, softmax and weighted sum, their gradients, and merging of parts.
+  ATTENTION(0x56A0D3),
   /// Moving bytes between ranks.
   COPY(0xE69F00),
   /// Adding the parts of several ranks.

@@ -343,7 +343,7 @@ public final class Schedule implements Displayable {
   /// machine. Mistakes of one kind hide those of later kinds: steps that do not match, then
   /// deadlocks, then races, then wrong outputs.
   public List<String> findings() {
-    return Check.findings(this);
+    return new Findings(Check.findings(this), ranks());
   }
 
   /// Throws a [BraidException] of the first [#MOST_LINES] of [#findings] if there are any.

@@ -308,7 +308,8 @@ final class SimulatedRun {
   }
 
   private int attention(double nanos, double flops) {
-    return number(new Work(Stage.GEMM, machine.compute().units(), nanos, 0, Math.round(flops)));
+    return number(
+        new Work(Stage.ATTENTION, machine.compute().units(), nanos, 0, Math.round(flops)));
   }
 
   private int merge(Merge merge) {
@@ -318,7 +319,11 @@ final class SimulatedRun {
     }
     return number(
         new Work(
-            Stage.GEMM, memoryUnits(), bytes / machine.compute().reduceBytes() * 1e9, bytes, 0));
+            Stage.ATTENTION,
+            memoryUnits(),
+            bytes / machine.compute().reduceBytes() * 1e9,
+            bytes,
+            0));
   }
 
   /// Returns the time of the work on a result after its computation.

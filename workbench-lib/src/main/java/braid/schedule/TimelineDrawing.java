@@ -96,7 +96,8 @@ final class TimelineDrawing {
   /// Returns the kind of a step that is drawn as a cell; null for others.
   private static @Nullable Stage stage(Step step) {
     return switch (step) {
-      case Step.Gemm _, Step.Attend _, Step.AttendGradient _, Step.Merge _ -> Stage.GEMM;
+      case Step.Gemm _ -> Stage.GEMM;
+      case Step.Attend _, Step.AttendGradient _, Step.Merge _ -> Stage.ATTENTION;
       case Step.Copy copy -> Labels.isLocal(copy) ? Stage.LOCAL : Stage.COPY;
       case Step.Reduce _ -> Stage.REDUCE;
       case Step.LibraryCall _ -> Stage.COPY;
@@ -305,6 +306,7 @@ final class TimelineDrawing {
   private static String meaning(Stage stage) {
     return switch (stage) {
       case GEMM -> "multiplication";
+      case ATTENTION -> "attention";
       case COPY -> "communication";
       case REDUCE -> "sum";
       case LOCAL -> "within the rank";

@@ -58,7 +58,8 @@ public record SyntheticStudy(double unfusedNanos, double noise, int repeats, lon
         study.trials(),
         study.unfusedReadings(),
         study.reference(),
-        Optional.of(new Study.Prediction("h200x8, not calibrated", predicted)));
+        Optional.of(new Study.Prediction("h200x8, not calibrated", predicted)),
+        0);
   }
 
   /// Returns pipelined configurations of every combination.

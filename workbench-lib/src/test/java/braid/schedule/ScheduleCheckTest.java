@@ -33,6 +33,21 @@ final class ScheduleCheckTest {
     assertThat(found.stream().limit(20)).as("%d findings", found.size()).isEmpty();
   }
 
+  @Test
+  void aCheckThatFindsNothingSaysHowMuchItChecked() {
+    var spec = AttentionSpec.of(32, 2, 4);
+    var right = Schedule.of(spec, ContextParallel.ring(), 4).findings();
+    assertThat(right).isEmpty();
+    assertThat(right).hasToString("nothing found in 4 ranks × 2 iterations");
+    var alone = Schedule.of(spec, ContextParallel.ring(), 1);
+    assertThat(alone.findings()).hasToString("nothing found in 1 rank × 2 iterations");
+    var steps = Schedule.of(spec, ContextParallel.ring(), 4).steps(1);
+    var wrong =
+        Schedule.of(spec, ContextParallel.ring(), 4).with(1, steps.subList(1, steps.size()));
+    assertThat(wrong.findings()).isNotEmpty();
+    assertThat(wrong.findings()).hasToString(String.join("\n", wrong.findings()));
+  }
+
   /// Both the forward and the backward pass; signals go between neighbors too.
   @Test
   void aRingExchangeUsesOnlyLinksBetweenNeighbors() {

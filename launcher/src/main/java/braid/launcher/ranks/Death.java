@@ -1,6 +1,11 @@
 package braid.launcher.ranks;
 
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 
 /// End of a rank's process, in words.
 public record Death(int rank, long pid, int exitValue) {
@@ -18,6 +23,27 @@ public record Death(int rank, long pid, int exitValue) {
   @Override
   public String toString() {
     return "rank " + rank + " (pid " + pid + ") " + cause();
+  }
+
+  /// Returns deaths in words; ranks that ended alike are named together.
+  public static String together(List<Death> deaths) {
+    var alike = new LinkedHashMap<String, List<Death>>();
+    deaths.forEach(each -> alike.computeIfAbsent(each.cause(), _ -> new ArrayList<>()).add(each));
+    return alike.entrySet().stream()
+        .map(
+            each ->
+                each.getValue().size() == 1
+                    ? each.getValue().getFirst().toString()
+                    : "ranks %s (pids %s) %s"
+                        .formatted(
+                            all(each.getValue(), Death::rank),
+                            all(each.getValue(), Death::pid),
+                            each.getKey().replaceFirst("^was ", "were ")))
+        .collect(Collectors.joining("; "));
+  }
+
+  private static String all(List<Death> deaths, Function<Death, Object> number) {
+    return deaths.stream().map(number).map(String::valueOf).collect(Collectors.joining(", "));
   }
 
   public String cause() {

@@ -15,7 +15,6 @@ import braid.model.VerificationFailed;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
@@ -123,7 +122,7 @@ final class FailureReport {
   private CellFailure build(
       Map<Integer, Ending> ended, @Nullable Throwable mapped, boolean interrupted) {
     var failures = new TreeMap<Integer, RankFailure>();
-    var deaths = new ArrayList<String>();
+    var deaths = new ArrayList<Death>();
     ended.forEach(
         (rank, ending) -> {
           Invocation.failure(ending).ifPresent(f -> failures.put(rank, f));
@@ -131,13 +130,13 @@ final class FailureReport {
             if (byUs) {
               givenUp.add(rank);
             } else {
-              deaths.add(Objects.toString(how.getMessage(), "rank " + rank + " died"));
+              deaths.add(how.death());
             }
           }
         });
     var root = FanOut.rootCause(ended);
     if (!deaths.isEmpty()) {
-      var message = String.join("; ", deaths) + " while " + cell.name() + " ran" + line(mapped);
+      var message = Death.together(deaths) + " while " + cell.name() + " ran" + line(mapped);
       text.add(message);
       others(failures, null);
       text.add("%restart starts new ranks.");

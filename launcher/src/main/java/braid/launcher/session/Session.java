@@ -26,9 +26,13 @@ import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.ranks.RankSet;
 import braid.model.MimeBundle;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
@@ -47,6 +51,10 @@ public final class Session implements AutoCloseable {
   private final SessionOptions options;
   private final ReentrantLock oneCell = new ReentrantLock();
   private final Drain drain = new Drain();
+
+  /// Deaths that no cell reports.
+  private final Queue<Death> deaths = new ConcurrentLinkedQueue<>();
+
   private final GatheredEvidence evidence;
   private final Magics magics;
   private final ScheduledExecutorService clock =
@@ -359,7 +367,19 @@ public final class Session implements AutoCloseable {
   private void died(RankEvent.Died died, @Nullable CellRun run) {
     drain.died(died.rank());
     if (!closed && run != null && !running.isRunning()) {
-      run.text(Channel.STDERR, died.death() + "; %restart starts new ranks\n");
+      deaths.add(died.death());
+    }
+  }
+
+  /// Reports ranks that died while no cell ran; those of one delivery together.
+  private void reportDeaths(CellRun run) {
+    var together = new ArrayList<Death>();
+    for (var death = deaths.poll(); death != null; death = deaths.poll()) {
+      together.add(death);
+    }
+    if (!together.isEmpty()) {
+      together.sort(Comparator.comparingInt(Death::rank));
+      run.text(Channel.STDERR, Death.together(together) + "; %restart starts new ranks\n");
     }
   }
 
@@ -375,6 +395,7 @@ public final class Session implements AutoCloseable {
     running.stopAgain();
     var run = current;
     if (run != null) {
+      reportDeaths(run);
       run.deliver();
     }
   }

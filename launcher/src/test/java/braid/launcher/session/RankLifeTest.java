@@ -146,7 +146,9 @@ class RankLifeTest {
               .failure()
               .orElseThrow();
       assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
-      assertThat(failure.message()).contains("exited with code 7");
+      assertThat(failure.message())
+          .matches(
+              "ranks 0, 1, 2 \\(pids \\d+, \\d+, \\d+\\) exited with code 7 while cell 1 ran.*");
     }
   }
 

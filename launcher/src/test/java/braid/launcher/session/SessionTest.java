@@ -67,7 +67,7 @@ class SessionTest {
     assertThat(
             result(
                 "Schedule.of(GemmSpec.allGatherGemm(8, 8, 8), Overlap.pipelined(2), 2).findings()"))
-        .isEqualTo("[]");
+        .isEqualTo("nothing found in 2 ranks × 2 iterations");
     assertThat(result("Part.INPUT + \" \" + Lane.Role.COMPUTE")).isEqualTo("input COMPUTE");
     // The package has an internal class of the same name as this class of the usual imports.
     assertThat(result("Flow.defaultBufferSize()")).isEqualTo("256");

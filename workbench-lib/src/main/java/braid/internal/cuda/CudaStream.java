@@ -244,7 +244,7 @@ final class CudaStream implements Stream {
             .by()
             .map(by -> new Work(work.chunk(), () -> work + by, () -> work.label().get() + by))
             .orElse(work);
-    enqueue(described, Stage.GEMM, 0, flops, prepared.launch());
+    enqueue(described, Stage.ATTENTION, 0, flops, prepared.launch());
   }
 
   @Override
@@ -256,7 +256,7 @@ final class CudaStream implements Stream {
   @Override
   public void merge(Work work, AttentionMerge merge) {
     device.gpu().use();
-    enqueue(work, Stage.GEMM, merge.bytes(), 0, device.attender().prepare(merge));
+    enqueue(work, Stage.ATTENTION, merge.bytes(), 0, device.attender().prepare(merge));
   }
 
   @Override

@@ -14,6 +14,7 @@ public final class TuningProgress {
   private final int configurations;
   private final ProgressBar bar;
   private boolean shown;
+  private int notes;
 
   /// @param configurations number of configurations to build, including the unfused reference
   /// @param measurements minimum number of measurements
@@ -28,6 +29,12 @@ public final class TuningProgress {
             "building and verifying " + configurations + " configurations",
             System::nanoTime,
             this::show);
+  }
+
+  /// Shows a line beside the progress.
+  public void note(String line) {
+    notes++;
+    outbox.display(MimeBundle.text(line).asProgress(), displayId + "-note-" + notes);
   }
 
   /// @param done number of configurations verified so far

@@ -166,17 +166,17 @@ final class HostStream implements Stream {
 
   @Override
   public void attend(Work work, AttentionBlock block) {
-    compute(work, Stage.GEMM, 0, block.flops(), () -> attention.attend(block));
+    compute(work, Stage.ATTENTION, 0, block.flops(), () -> attention.attend(block));
   }
 
   @Override
   public void attendGradient(Work work, AttentionGradientBlock gradient) {
-    compute(work, Stage.GEMM, 0, gradient.flops(), () -> attentionGradient.attend(gradient));
+    compute(work, Stage.ATTENTION, 0, gradient.flops(), () -> attentionGradient.attend(gradient));
   }
 
   @Override
   public void merge(Work work, AttentionMerge merge) {
-    compute(work, Stage.GEMM, merge.bytes(), 0, () -> attention.merge(merge));
+    compute(work, Stage.ATTENTION, merge.bytes(), 0, () -> attention.merge(merge));
   }
 
   @Override

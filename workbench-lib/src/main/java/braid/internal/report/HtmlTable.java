@@ -44,7 +44,7 @@ public final class HtmlTable {
     var out = new StringBuilder("<table style=\"border-collapse:collapse\">");
     if (!table.name().isEmpty()) {
       out.append("<caption style=\"text-align:left;font-weight:bold;padding:4px 0\">")
-          .append(escape(table.name()))
+          .append(escape(table.name()).replace("\n", "<br>"))
           .append("</caption>");
     }
     out.append("<thead><tr>");

@@ -23,6 +23,9 @@ import tech.tablesaw.columns.Column;
 
 /// Tables of all ranks' profiles of one configuration.
 public final class ProfileTables {
+  /// Column that displays leave out, because a narrow page has no room for both measures.
+  public static final String SAVED = "saved ÷ savable";
+
   private static final double NANOS_PER_MILLI = 1e6;
 
   static {
@@ -137,7 +140,7 @@ public final class ProfileTables {
     }
     columns.add(millis("overlapped ms", ranks.stream().map(RankTimes::overlapped).toList()));
     columns.add(millis("idle ms", ranks.stream().map(RankTimes::idle).toList()));
-    var saved = DoubleColumn.create("saved ÷ savable");
+    var saved = DoubleColumn.create(SAVED);
     var hidden = DoubleColumn.create("overlapped ÷ communication");
     boolean count = timesCount(ofRanks);
     for (int r = 0; r < ranks.size(); r++) {
@@ -153,7 +156,7 @@ public final class ProfileTables {
   /// the same numbers share a row.
   public static Table overview(List<Profile> ofRanks) {
     var ranks = ofRanks.stream().map(RankTimes::of).toList();
-    var saved = DoubleColumn.create("saved ÷ savable");
+    var saved = DoubleColumn.create(SAVED);
     var hidden = DoubleColumn.create("overlapped ÷ communication");
     boolean count = timesCount(ofRanks);
     for (var times : ranks) {
@@ -166,7 +169,9 @@ public final class ProfileTables {
             IntColumn.create("rank", ranks.stream().mapToInt(RankTimes::rank)),
             millis("exposed ms", ranks.stream().map(RankTimes::exposed).toList()),
             millis("iteration ms", ranks.stream().map(RankTimes::iteration).toList()),
-            millis("gemm ms", ranks.stream().map(RankTimes::gemm).toList()),
+            millis(
+                RankTimes.compute(ranks).toLowerCase(Locale.ROOT) + " ms",
+                ranks.stream().map(RankTimes::compute).toList()),
             millis("communication ms", ranks.stream().map(RankTimes::communication).toList()),
             millis("idle ms", ranks.stream().map(RankTimes::idle).toList()),
             saved,

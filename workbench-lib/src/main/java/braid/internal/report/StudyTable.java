@@ -4,6 +4,9 @@ import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.RankedConfigurations;
 import braid.internal.report.statistics.RankedConfigurations.Verdict;
 import braid.internal.report.value.Caveats;
+import braid.internal.report.value.ConfigurationLabel;
+import braid.internal.report.value.Percent;
+import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
 import braid.model.Spread;
 import java.util.ArrayList;
@@ -39,6 +42,40 @@ public final class StudyTable {
     var columns = rows.columns(change(ranked.ofPipeline()));
     columns.addAll(hardware(ranked));
     return Table.create(ranked.setting(), columns);
+  }
+
+  /// Returns the table for reading: a name for each configuration, its verdict, and differences in
+  /// as many digits as their intervals support. The caption has the settings that all share.
+  public static Table shown(RankedConfigurations ranked) {
+    var all = of(ranked);
+    var names = StringColumn.create("configuration");
+    var change = StringColumn.create(ranked.ofPipeline() ? "vs unfused" : "vs reference");
+    names.append(ConfigurationLabel.reference(ranked.reference()));
+    change.append("");
+    for (var each : ranked.configurations()) {
+      names.append(ConfigurationLabel.distinguishing(each.configuration(), ranked.varying()));
+      var excess = each.excess();
+      change.append("%s (%s)".formatted(Percent.change(excess), Percent.interval(excess)));
+    }
+    var spread = StringColumn.create("p10–p90 ms");
+    for (int row = 0; row < all.rowCount(); row++) {
+      spread.append(
+          "%s–%s"
+              .formatted(
+                  TimeScale.digits(all.doubleColumn("p10 ms").getDouble(row)),
+                  TimeScale.digits(all.doubleColumn("p90 ms").getDouble(row))));
+    }
+    var columns =
+        new ArrayList<Column<?>>(List.of(names, all.column("verdict"), all.column("median ms")));
+    if (all.containsColumn("predicted ms")) {
+      columns.add(all.column("predicted ms"));
+    }
+    if (ranked.isJudged()) {
+      columns.add(change);
+    }
+    columns.add(spread);
+    columns.addAll(hardware(ranked));
+    return Table.create(ranked.shared(), columns);
   }
 
   /// Returns the configurations of several studies, without the references: first the columns in
@@ -104,10 +141,10 @@ public final class StudyTable {
           unjudged();
           continue;
         }
-        change.append(-100 * each.saved().value());
-        low.append(-100 * each.saved().high());
-        high.append(-100 * each.saved().low());
-        verdict.append(each.verdict().toString());
+        change.append(100 * each.excess().value());
+        low.append(100 * each.excess().low());
+        high.append(100 * each.excess().high());
+        verdict.append(ranked.words(each));
       }
     }
 
@@ -129,11 +166,11 @@ public final class StudyTable {
 
     List<Column<?>> columns(String changeName) {
       var columns = new ArrayList<Column<?>>(ConfigurationColumns.of(settings));
-      columns.addAll(List.of(median, p10, p90));
+      columns.addAll(List.of(verdict, median, p10, p90));
       if (predicted.countMissing() < predicted.size()) {
         columns.add(predicted);
       }
-      columns.addAll(List.of(change.setName(changeName), low, high, verdict));
+      columns.addAll(List.of(change.setName(changeName), low, high));
       return columns;
     }
   }

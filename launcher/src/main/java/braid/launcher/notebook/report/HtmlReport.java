@@ -15,7 +15,6 @@ import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.stream.Collectors;
 
 /// A run as one HTML page without network access, scripts or other files. Failures come first.
 public final class HtmlReport {
@@ -57,7 +56,6 @@ public final class HtmlReport {
     page.append("<style>\n").append(style()).append("</style>\n</head>\n<body>\n");
     head(page);
     failures(page);
-    findings(page);
     page.append("<nav>\n<h2>Contents</h2>\n");
     sections.forEach(section -> page.append(section.contents(runs.size() == 1)));
     page.append("</nav>\n");
@@ -73,11 +71,13 @@ public final class HtmlReport {
         "<header class=\"banner %s\">\n<h1><span class=\"verdict\">%s</span> %s</h1>\n"
             .formatted(failed() ? "failed" : "ok", verdict(), Escape.html(title())));
     page.append(
-        "<p>%s · %s · %s</p>\n</header>\n"
+        "<p>%s · %s · %s</p>\n"
             .formatted(
                 TIME.format(facts.start().atZone(ZoneId.systemDefault())),
                 CellSection.time(time),
                 Escape.html(counts())));
+    sections.forEach(section -> page.append(section.findings()));
+    page.append("</header>\n");
   }
 
   private boolean failed() {
@@ -131,15 +131,6 @@ public final class HtmlReport {
     }
     if (!list.isEmpty()) {
       page.append("<section class=\"failures\">\n<h2>What went wrong</h2>\n<ul>\n")
-          .append(list)
-          .append("</ul>\n</section>\n");
-    }
-  }
-
-  private void findings(StringBuilder page) {
-    var list = sections.stream().map(NotebookSection::findings).collect(Collectors.joining());
-    if (!list.isEmpty()) {
-      page.append("<section class=\"findings\">\n<h2>Findings</h2>\n<ul>\n")
           .append(list)
           .append("</ul>\n</section>\n");
     }

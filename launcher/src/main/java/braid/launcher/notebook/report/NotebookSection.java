@@ -80,14 +80,14 @@ final class NotebookSection {
     return run.manifest();
   }
 
-  /// Returns entries with what each study found.
+  /// Returns a sentence with what each study found.
   String findings() {
     return manifest().map(Manifest::measured).orElse(List.of()).stream()
         .filter(Manifest.Measured::isStudy)
         .map(
             study ->
-                "<li><span class=\"quiet\">%s</span> <a href=\"#%s\">%s</a></li>\n"
-                    .formatted(Escape.html(study.problem()), id, Escape.html(study.headline())))
+                "<p class=\"finding\">%s <a href=\"#%s\">%s</a></p>\n"
+                    .formatted(Escape.html(study.headline()), id, Escape.html(study.problem())))
         .collect(Collectors.joining());
   }
 

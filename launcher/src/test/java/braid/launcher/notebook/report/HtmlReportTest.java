@@ -123,9 +123,9 @@ class HtmlReportTest {
                 """));
     assertThat(html(run(notebook, Optional.empty())))
         .containsSubsequence(
-            "<h2>Findings</h2>",
-            "AG → GEMM",
-            "4 &lt;splits&gt;</a></li>",
+            "<header class=\"banner ok\">",
+            "<p class=\"finding\">4 &lt;splits&gt; <a href=\"#n1\">AG → GEMM</a></p>",
+            "</header>",
             "<h2>Contents</h2>",
             "<tr><th>run</th><td>20260131T235959000Z-0a1b2c</td></tr>",
             "<tr><th>revision</th><td>0123456789ab, changed</td></tr>")
@@ -138,6 +138,6 @@ class HtmlReportTest {
         .contains("<tr><th>run of a.ipynb</th><td>20260131T235959000Z-0a1b2c</td></tr>")
         .contains("<span class=\"quiet\">B</span>");
     assertThat(html(run(notebook("b.ipynb", "# B", 1), Optional.empty())))
-        .doesNotContain("Findings", "<th>run</th>");
+        .doesNotContain("class=\"finding\"", "<th>run</th>");
   }
 }

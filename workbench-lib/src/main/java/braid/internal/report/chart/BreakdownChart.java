@@ -13,9 +13,9 @@ import java.util.List;
 import java.util.function.ToDoubleFunction;
 import org.jfree.chart.JFreeChart;
 
-/// Time of a mean iteration by what it was spent on: exposed communication, communication and GEMM
-/// at once, GEMM only, rank-local copies only if there are any, idle. One bar per rank, or per
-/// configuration.
+/// Time of a mean iteration by what it was spent on: exposed communication, communication and
+/// computing at once, computing only, rank-local copies only if there are any, idle. One bar per
+/// rank, or per configuration.
 public final class BreakdownChart {
   private static final int LANE_PX = 30;
 
@@ -23,13 +23,18 @@ public final class BreakdownChart {
 
   private static final String LOCAL_ONLY = "rank-local copies only";
 
-  private static final List<Part> PARTS =
-      List.of(
-          new Part("exposed communication", Theme.colour(Stage.COPY), RankTimes::exposed),
-          new Part("communication and GEMM", Theme.BOTH, RankTimes::overlapped),
-          new Part("GEMM only", Theme.colour(Stage.GEMM), t -> t.either() - t.communication()),
-          new Part(LOCAL_ONLY, Theme.colour(Stage.LOCAL), RankTimes::localOnly),
-          new Part("idle", Theme.colour(Stage.WAIT), RankTimes::idle));
+  /// @param compute what the ranks compute
+  private static List<Part> parts(String compute) {
+    return List.of(
+        new Part("exposed communication", Theme.colour(Stage.COPY), RankTimes::exposed),
+        new Part("communication and " + compute, Theme.BOTH, RankTimes::overlapped),
+        new Part(
+            compute + " only",
+            Theme.colour(compute.equals("attention") ? Stage.ATTENTION : Stage.GEMM),
+            RankTimes::computeOnly),
+        new Part(LOCAL_ONLY, Theme.colour(Stage.LOCAL), RankTimes::localOnly),
+        new Part("idle", Theme.colour(Stage.WAIT), RankTimes::idle));
+  }
 
   private BreakdownChart() {}
 
@@ -70,7 +75,7 @@ public final class BreakdownChart {
     var scale = TimeScale.of(longest);
     var groups = new ArrayList<LanePlot.BarGroup>();
     var from = new double[bars.size()];
-    for (var part : PARTS) {
+    for (var part : parts(RankTimes.compute(bars))) {
       var own = new ArrayList<LanePlot.Bar>();
       for (int lane = 0; lane < bars.size(); lane++) {
         double length = scale.from(part.nanos.applyAsDouble(bars.get(lane)));
@@ -109,7 +114,8 @@ public final class BreakdownChart {
       return "Nothing is communicated; " + rest;
     }
     return TimeScale.percent(exposed / wall)
-        + " of an iteration is exposed communication, which no GEMM hides; "
+        + " of an iteration is exposed communication, which no %s hides; "
+            .formatted(RankTimes.compute(ranks))
         + rest;
   }
 }

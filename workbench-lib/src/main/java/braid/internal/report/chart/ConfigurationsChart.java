@@ -4,7 +4,6 @@ import braid.internal.report.statistics.RankedConfigurations;
 import braid.internal.report.statistics.RankedConfigurations.RankedConfiguration;
 import braid.internal.report.value.ConfigurationLabel;
 import java.util.Comparator;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedSet;
 import org.jfree.chart.JFreeChart;
@@ -47,7 +46,7 @@ public final class ConfigurationsChart {
           lane,
           lane,
           lane);
-      marks.at(median, lane, configuration.verdict());
+      marks.at(median, lane, configuration.standing());
     }
     var data = new XYIntervalSeriesCollection();
     data.addSeries(times);
@@ -55,13 +54,8 @@ public final class ConfigurationsChart {
     plot.setDataset(data);
     plot.setRenderer(StudyMarks.dots(List.of(name), false));
     marks.addTo(plot, false);
-    plot.beside(shown.stream().map(each -> String.join("  ", StudyMarks.words(each, 1))).toList());
-    var subtitle = new StringBuilder(ranked.setting());
-    var common = new LinkedHashMap<>(shown.getFirst().configuration().columns());
-    common.keySet().removeAll(ranked.varying());
-    if (ranked.ofPipeline() && !common.isEmpty()) {
-      subtitle.append("\nall with ").append(ConfigurationLabel.settings(common));
-    }
+    plot.beside(shown.stream().map(each -> String.join("  ", StudyMarks.words(each))).toList());
+    var subtitle = new StringBuilder(ranked.shared());
     subtitle.append('\n').append(ranked.basis());
     if (all > shown.size()) {
       subtitle

@@ -2,13 +2,13 @@ package braid.internal.report.chart;
 
 import braid.internal.report.statistics.RankedConfigurations;
 import braid.internal.report.statistics.RankedConfigurations.RankedConfiguration;
-import braid.internal.report.statistics.RankedConfigurations.Verdict;
+import braid.internal.report.statistics.RankedConfigurations.Standing;
+import braid.internal.report.value.Percent;
 import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.TreeSet;
 import org.jfree.chart.JFreeChart;
 import org.jfree.chart.axis.NumberAxis;
@@ -59,14 +59,13 @@ public final class HeatmapChart {
       xyz[0][cell] = columns.indexOf(entry.getKey().splits);
       xyz[1][cell] = rows.indexOf(entry.getKey().streams);
       xyz[2][cell] = scale.from(entry.getValue().time().medianNanos());
-      var saved = -100 * entry.getValue().saved().value();
       labels.add(
           judged
               ? List.of(
                   TimeScale.digits(xyz[2][cell]) + " " + scale.unit(),
-                  String.format(Locale.ROOT, "%+.1f%%", saved).replace('-', '−'))
-              : StudyMarks.words(entry.getValue(), 0));
-      if (entry.getValue().verdict() == Verdict.BEST) {
+                  Percent.change(entry.getValue().excess()))
+              : StudyMarks.words(entry.getValue()));
+      if (entry.getValue().standing() == Standing.BEST) {
         ringed = cell;
       }
       cell++;

@@ -72,7 +72,7 @@ public final class SplitsChart {
         double high = marks.scale.from(marks.highNanos(configuration));
         series.add(x, y, low, high);
         drawn.add(new ValueLabels.Mark(x, low, high));
-        marks.at(x, y, configuration.verdict());
+        marks.at(x, y, configuration.standing());
       }
       data.addSeries(series);
     }
@@ -117,7 +117,7 @@ public final class SplitsChart {
                     SplitsAxis.position(each.splits),
                     marks.scale.from(each.lowest),
                     marks.scale.from(each.highest),
-                    StudyMarks.words(each.configuration, 0)))
+                    StudyMarks.words(each.configuration)))
         .toList();
   }
 

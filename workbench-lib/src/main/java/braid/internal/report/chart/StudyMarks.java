@@ -2,15 +2,16 @@ package braid.internal.report.chart;
 
 import braid.internal.report.statistics.RankedConfigurations;
 import braid.internal.report.statistics.RankedConfigurations.RankedConfiguration;
+import braid.internal.report.statistics.RankedConfigurations.Standing;
 import braid.internal.report.statistics.RankedConfigurations.Verdict;
 import braid.internal.report.value.ConfigurationLabel;
+import braid.internal.report.value.Percent;
 import braid.internal.report.value.TimeScale;
 import braid.model.Spread;
 import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.geom.Ellipse2D;
 import java.util.List;
-import java.util.Locale;
 import org.jfree.chart.LegendItem;
 import org.jfree.chart.LegendItemCollection;
 import org.jfree.chart.axis.NumberAxis;
@@ -24,7 +25,7 @@ import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
 
 /// Marks that all charts of a study share: a dot at each median with the interval of its difference
-/// to the unfused reference, a ring around the best and a lighter one around its ties, and the
+/// to the unfused reference, a ring around the best and a lighter one around its equals, and the
 /// reference, dashed.
 final class StudyMarks {
   static final double DOT_PX = 6;
@@ -42,7 +43,7 @@ final class StudyMarks {
   private final double smallest;
   private final double largest;
   private final XYSeries best = new XYSeries("best");
-  private final XYSeries ties = new XYSeries("ties with best");
+  private final XYSeries equalToBest = new XYSeries("equal to best");
 
   StudyMarks(RankedConfigurations ranked, List<RankedConfiguration> shown) {
     unfused = ranked.unfused();
@@ -58,52 +59,34 @@ final class StudyMarks {
     this.scale = TimeScale.of(most);
   }
 
-  /// Returns the time at the lower end of the interval of the difference to the reference. The
-  /// interval is widened to contain the median, which is estimated without pairing rounds. Times
+  /// Returns the time at the lower end of the interval of the difference to the reference. Times
   /// that are no evidence have the range of their rounds instead.
   double lowNanos(RankedConfiguration configuration) {
-    if (configuration.verdict() == Verdict.UNJUDGED) {
-      return configuration.time().p10Nanos();
-    }
-    return Math.min(
-        configuration.time().medianNanos(),
-        unfused.medianNanos() * (1 - configuration.saved().high()));
+    return configuration.verdict() == Verdict.UNJUDGED
+        ? configuration.time().p10Nanos()
+        : unfused.medianNanos() * (1 + configuration.excess().low());
   }
 
   /// Returns the time at the upper end of that interval.
   double highNanos(RankedConfiguration configuration) {
-    if (configuration.verdict() == Verdict.UNJUDGED) {
-      return configuration.time().p90Nanos();
-    }
-    return Math.max(
-        configuration.time().medianNanos(),
-        unfused.medianNanos() * (1 - configuration.saved().low()));
+    return configuration.verdict() == Verdict.UNJUDGED
+        ? configuration.time().p90Nanos()
+        : unfused.medianNanos() * (1 + configuration.excess().high());
   }
 
   /// Returns median and difference to the reference: "83.0 ms", "−19.5% (−20.9 to −17.9)"; of a
   /// time that is no evidence, median and prediction.
-  static List<String> words(RankedConfiguration configuration, int decimals) {
+  static List<String> words(RankedConfiguration configuration) {
     if (configuration.verdict() == Verdict.UNJUDGED) {
       var predicted = configuration.predictedNanos();
       return List.of(
           TimeScale.format(configuration.time().medianNanos()),
           predicted.isPresent() ? "predicted " + TimeScale.format(predicted.getAsDouble()) : "");
     }
-    var saved = configuration.saved();
+    var excess = configuration.excess();
     return List.of(
         TimeScale.format(configuration.time().medianNanos()),
-        "%s%% (%s to %s)"
-            .formatted(
-                change(saved.value(), decimals),
-                change(saved.high(), decimals),
-                change(saved.low(), decimals)));
-  }
-
-  /// Returns the change of the time in percent, with its sign.
-  private static String change(double saved, int decimals) {
-    var digits = String.format(Locale.ROOT, "%." + decimals + "f", Math.abs(100 * saved));
-    boolean none = digits.chars().allMatch(c -> c == '0' || c == '.');
-    return none ? digits : (saved > 0 ? "−" : "+") + digits;
+        "%s (%s)".formatted(Percent.change(excess), Percent.interval(excess)));
   }
 
   /// Returns an axis for all times, including the reference's.
@@ -134,11 +117,11 @@ final class StudyMarks {
   }
 
   /// Records a point for the rings.
-  void at(double x, double y, Verdict verdict) {
-    switch (verdict) {
+  void at(double x, double y, Standing standing) {
+    switch (standing) {
       case BEST -> best.add(x, y);
-      case TIED -> ties.add(x, y);
-      case SLOWER, UNJUDGED -> {}
+      case EQUAL -> equalToBest.add(x, y);
+      case UNDECIDED, BEHIND -> {}
     }
   }
 
@@ -147,7 +130,7 @@ final class StudyMarks {
   /// @param timeUpwards true if time is the range axis
   void addTo(XYPlot plot, boolean timeUpwards) {
     ring(plot, 1, best, Theme.BEST, Theme.RING);
-    ring(plot, 2, ties, Theme.REFERENCE, Theme.HAIRLINE);
+    ring(plot, 2, equalToBest, Theme.REFERENCE, Theme.HAIRLINE);
     plot.setDatasetRenderingOrder(DatasetRenderingOrder.FORWARD);
     var line = new ValueMarker(scale.from(unfused.medianNanos()), Theme.REFERENCE, Theme.DASHED);
     if (timeUpwards) {

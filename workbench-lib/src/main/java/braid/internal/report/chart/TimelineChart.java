@@ -137,7 +137,7 @@ public final class TimelineChart {
   private void bars(Stage stage, List<LanePlot.BarGroup> into) {
     var form =
         switch (stage) {
-          case GEMM, COPY, REDUCE, LOCAL -> LanePlot.Form.BLOCK;
+          case GEMM, ATTENTION, COPY, REDUCE, LOCAL -> LanePlot.Form.BLOCK;
           case WAIT -> LanePlot.Form.THREAD;
           case SIGNAL -> LanePlot.Form.TICK;
         };
@@ -172,7 +172,7 @@ public final class TimelineChart {
               ? List.of()
               : List.of(
                   "waits for rank " + step.substring(peer + 1), "rank " + step.substring(peer + 1));
-      case GEMM, COPY, REDUCE, LOCAL -> {
+      case GEMM, ATTENTION, COPY, REDUCE, LOCAL -> {
         var chunk = span.chunk() < 0 ? "" : Integer.toString(span.chunk());
         if (step.isEmpty()) {
           yield chunk.isEmpty() ? List.of() : List.of(chunk);
@@ -278,8 +278,10 @@ public final class TimelineChart {
     var exposed = times.stream().mapToDouble(RankTimes::exposed).summaryStatistics();
     var least = TimeScale.format(exposed.getMin());
     var most = TimeScale.format(exposed.getMax());
-    return "%s, of which %s exposed communication"
-        .formatted(took, least.equals(most) ? least : least + " to " + most);
+    return exposed.getMax() == 0
+        ? took + ", with no exposed communication"
+        : "%s, of which %s exposed communication"
+            .formatted(took, least.equals(most) ? least : least + " to " + most);
   }
 
   private String subtitle() {

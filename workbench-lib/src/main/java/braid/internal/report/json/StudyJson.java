@@ -24,7 +24,8 @@ public record StudyJson(
     List<Trial> trials,
     List<Reading> unfusedReadings,
     Configuration reference,
-    Optional<Prediction> prediction) {
+    Optional<Prediction> prediction,
+    long measuredNanos) {
   public static final String MIME = "application/vnd.braid.study+json";
   static final String FORMAT = "braid.study/1";
   private static final String READINGS = "readings";
@@ -32,6 +33,7 @@ public record StudyJson(
   private static final String REFERENCE = "reference";
   private static final String PREDICTED_ON = "predictedOn";
   private static final String PREDICTED_NANOS = "predictedNanos";
+  private static final String MEASURED_NANOS = "measuredNanos";
   private static final Gson GSON = new Gson();
 
   /// Components of a tuning that studies of Braid's first version lack, as they were then. Later
@@ -82,6 +84,9 @@ public record StudyJson(
           json.addProperty(PREDICTED_ON, predicted.machine());
           json.add(PREDICTED_NANOS, GSON.toJsonTree(predicted.nanos()));
         });
+    if (measuredNanos > 0) {
+      json.addProperty(MEASURED_NANOS, measuredNanos);
+    }
     return json.toString();
   }
 
@@ -116,7 +121,8 @@ public record StudyJson(
                 UNFUSED_READINGS,
                 REFERENCE,
                 PREDICTED_ON,
-                PREDICTED_NANOS);
+                PREDICTED_NANOS,
+                MEASURED_NANOS);
     return new StudyJson(
         fields.texts("problem"),
         fields.whole("ranks"),
@@ -129,7 +135,9 @@ public record StudyJson(
         // Studies of one device per rank have none.
         fields.has(PREDICTED_ON)
             ? Optional.of(new Prediction(fields.text(PREDICTED_ON), fields.wholes(PREDICTED_NANOS)))
-            : Optional.empty());
+            : Optional.empty(),
+        // Studies of earlier versions have none.
+        fields.has(MEASURED_NANOS) ? fields.wholeLong(MEASURED_NANOS) : 0);
   }
 
   private static Trial trial(JsonFields fields) {

@@ -1,30 +1,55 @@
 package braid.internal.report.statistics;
 
+import braid.internal.report.statistics.RankedConfigurations.Standing;
+import braid.internal.report.statistics.RankedConfigurations.Verdict;
 import braid.model.Estimate;
 import braid.model.Spread;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
-import java.util.function.ToDoubleFunction;
+import java.util.OptionalInt;
 import java.util.stream.IntStream;
 
 /// The best of several configurations, how certain that is, and whether any beats the unfused
-/// reference at all. Times are compared within a round by [PairedSamples].
+/// reference at all. A difference is the quotient of the two medians minus 1, so it agrees with the
+/// times beside it; its interval is that of [PairedSamples], which compares times within a round.
 ///
 /// One configuration is called better than another only if the interval of their difference
-/// excludes zero, the difference exceeds the noise floor, and the medians of their times agree. The
+/// excludes zero and the difference exceeds the noise floor. Two are called equal only if neither
+/// is better and the whole interval lies within the margin; otherwise the pair is undecided. The
 /// intervals of all pairs, including the reference, hold together with 95% confidence. So at most
 /// one study in twenty prefers one of several equal configurations, however many there are.
 ///
 /// @param noiseFloor noise floor as a share, for example 0.006
-/// @param saved share of the unfused time that each configuration saves
+/// @param margin share within which an interval must lie for two times to be called equal
+/// @param excess share by which each configuration takes longer than the reference
+/// @param verdicts verdict on each configuration against the reference
 /// @param best index of the fastest configuration that beats unfused, or `UNFUSED`
-/// @param ties configurations that cannot be distinguished from the best, fastest first
+/// @param standings standing of each configuration beside the best
+/// @param byTime configurations, fastest first
+/// @param excessOverBest difference of each configuration from the best
 /// @param precision precision of the times
 public record Ranking(
-    double noiseFloor, List<Estimate> saved, int best, List<Integer> ties, Precision precision) {
+    double noiseFloor,
+    double margin,
+    List<Estimate> excess,
+    List<Verdict> verdicts,
+    int best,
+    List<Standing> standings,
+    List<Integer> byTime,
+    List<Estimate> excessOverBest,
+    Precision precision) {
   public static final int UNFUSED = -1;
   public static final double CONFIDENCE = 0.95;
+
+  /// Least margin of equal times: a smaller difference seldom matters to a schedule, and few rounds
+  /// cannot show it.
+  public static final double LEAST_MARGIN = 0.03;
+
+  /// Largest margin at which two times are called equal.
+  public static final double MOST_MARGIN = 0.10;
 
   /// Factor between the median absolute deviation and the standard deviation of a normal
   /// distribution.
@@ -36,60 +61,76 @@ public record Ranking(
   /// Ranks configurations.
   ///
   /// @param unfused time of the reference in each round
-  /// @param unfusedAgain second time of the reference in each round; used for the noise floor only,
-  ///   because a mean of two times varies less than one
+  /// @param unfusedAgain second time of the reference in each round; used for the noise floor and
+  ///   the median only, because a mean of two times varies less than one
   /// @param times times of each configuration in each round
   public static Ranking of(double[] unfused, double[] unfusedAgain, List<double[]> times) {
-    double noiseFloor = noiseFloor(unfused, unfusedAgain);
-    var limits = new Limits(noiseFloor, ofEach(times.size()));
-    var saved = excess(unfused, times);
-    ToDoubleFunction<double[]> median = t -> Spread.quantile(t, 0.5);
-    double reference =
-        Spread.quantile(
-            IntStream.range(0, 2 * unfused.length)
-                .mapToDouble(i -> i % 2 == 0 ? unfused[i / 2] : unfusedAgain[i / 2])
-                .toArray(),
-            0.5);
-    var medians = times.stream().mapToDouble(median).toArray();
+    var limits = new Limits(noiseFloor(unfused, unfusedAgain), ofEach(times.size()));
+    var both = Arrays.copyOf(unfused, 2 * unfused.length);
+    System.arraycopy(unfusedAgain, 0, both, unfused.length, unfusedAgain.length);
+    double reference = Spread.quantile(both, 0.5);
+    var medians = times.stream().mapToDouble(t -> Spread.quantile(t, 0.5)).toArray();
+    var excess = limits.differences(times, medians, unfused, reference);
+    var verdicts = excess.stream().map(limits::verdict).toList();
     var byTime =
         IntStream.range(0, times.size())
             .boxed()
-            .sorted((a, b) -> Double.compare(medians[a], medians[b]))
+            .sorted(Comparator.comparingDouble(c -> medians[c]))
             .toList();
     int best =
-        byTime.stream()
-            .filter(c -> limits.slower(unfused, reference, times.get(c), medians[c]))
-            .findFirst()
-            .orElse(UNFUSED);
-    var bestTimes = best == UNFUSED ? unfused : times.get(best);
-    double bestMedian = best == UNFUSED ? reference : medians[best];
-    var ties = new ArrayList<Integer>();
-    for (int c : byTime) {
-      if (c != best && !limits.slower(times.get(c), medians[c], bestTimes, bestMedian)) {
-        ties.add(c);
-      }
+        byTime.stream().filter(c -> verdicts.get(c) == Verdict.BETTER).findFirst().orElse(UNFUSED);
+    var excessOverBest =
+        best == UNFUSED
+            ? excess
+            : limits.differences(times, medians, times.get(best), medians[best]);
+    var standings = new ArrayList<Standing>();
+    for (int c = 0; c < times.size(); c++) {
+      standings.add(c == best ? Standing.BEST : Standing.of(limits.verdict(excessOverBest.get(c))));
     }
     return new Ranking(
-        noiseFloor,
-        saved.stream().map(Ranking::negated).toList(),
+        limits.noiseFloor(),
+        limits.margin(),
+        excess,
+        verdicts,
         best,
-        List.copyOf(ties),
-        Precision.of(unfused, times, saved));
+        List.copyOf(standings),
+        byTime,
+        excessOverBest,
+        precision(unfused, times));
   }
 
-  /// Returns this ranking without a best configuration or ties: of times that are no evidence.
+  /// Returns this ranking without verdicts: of times that are no evidence.
   public Ranking unjudged() {
-    return new Ranking(noiseFloor, saved, UNFUSED, List.of(), precision);
+    int count = excess.size();
+    return new Ranking(
+        noiseFloor,
+        margin,
+        excess,
+        Collections.nCopies(count, Verdict.UNJUDGED),
+        UNFUSED,
+        Collections.nCopies(count, Standing.BEHIND),
+        byTime,
+        excessOverBest,
+        precision);
+  }
+
+  /// Returns the configurations with that standing, fastest first.
+  public List<Integer> configurations(Standing standing) {
+    return byTime.stream().filter(c -> standings.get(c) == standing).toList();
+  }
+
+  /// Returns the configurations with that verdict, fastest first.
+  public List<Integer> configurations(Verdict verdict) {
+    return byTime.stream().filter(c -> verdicts.get(c) == verdict).toList();
   }
 
   /// Returns the precision of the times, without ranking.
   static Precision precision(double[] unfused, List<double[]> times) {
-    return Precision.of(unfused, times, excess(unfused, times));
-  }
-
-  private static List<Estimate> excess(double[] unfused, List<double[]> times) {
     double confidence = ofEach(times.size());
-    return times.stream().map(t -> PairedSamples.excess(unfused, t, confidence)).toList();
+    return Precision.of(
+        unfused,
+        times,
+        times.stream().map(t -> PairedSamples.excess(unfused, t, confidence)).toList());
   }
 
   /// Returns the confidence of each pair's interval with which those of all pairs hold together.
@@ -104,8 +145,8 @@ public record Ranking(
 
   /// Returns the confidence with which the intervals of all pairs hold together.
   public double confidence() {
-    double missed = 1 - saved.getFirst().confidence();
-    return Math.max(0, 1 - pairs(saved.size()) * missed);
+    double missed = 1 - excess.getFirst().confidence();
+    return Math.max(0, 1 - pairs(excess.size()) * missed);
   }
 
   /// Returns the fewest rounds from which one of that number of configurations can be called better
@@ -116,6 +157,27 @@ public record Ranking(
       rounds++;
     }
     return rounds;
+  }
+
+  /// Returns the approximate total number of rounds that decide whether the configuration is as
+  /// fast as the best: intervals and the noise floor shrink with the square root of the number.
+  /// Empty if not even the largest number would.
+  public OptionalInt decidingRounds(int configuration, int most) {
+    var difference = excessOverBest.get(configuration);
+    int rounds = precision.rounds();
+    double half = (difference.high() - difference.low()) / 2;
+    double size = Math.abs(difference.value());
+    return IntStream.rangeClosed(Math.max(rounds + 1, leastRounds(excess.size())), most)
+        .filter(
+            all -> {
+              double narrower = Math.sqrt(rounds / (double) all);
+              var then =
+                  new Estimate(
+                      size, size - half * narrower, size + half * narrower, ofEach(excess.size()));
+              return new Limits(noiseFloor * narrower, then.confidence()).verdict(then)
+                  != Verdict.UNDECIDED;
+            })
+        .findFirst();
   }
 
   /// Returns the difference of two measurements of the same work, as an interval's farther end. Its
@@ -147,19 +209,37 @@ public record Ranking(
     return 1.96 + 2.4 / Math.max(1, values - 1);
   }
 
-  /// Conditions for calling one of two configurations slower, the same for all pairs, the reference
-  /// included.
+  /// Conditions of a verdict, the same for all pairs, the reference included.
   private record Limits(double noiseFloor, double confidence) {
-    boolean slower(double[] times, double median, double[] than, double medianThan) {
-      var excess = PairedSamples.excess(than, times, confidence);
-      return median > medianThan
-          && excess.confidence() >= confidence
-          && excess.low() > 0
-          && excess.value() > noiseFloor;
+    double margin() {
+      return Math.max(LEAST_MARGIN, noiseFloor);
     }
-  }
 
-  private static Estimate negated(Estimate e) {
-    return new Estimate(-e.value(), -e.high(), -e.low(), e.confidence());
+    /// Returns the difference of each of the times from others, whose median is given.
+    List<Estimate> differences(
+        List<double[]> times, double[] medians, double[] than, double medianThan) {
+      return IntStream.range(0, medians.length)
+          .mapToObj(
+              c ->
+                  PairedSamples.excess(than, times.get(c), confidence)
+                      .withValue(medians[c] / medianThan - 1))
+          .toList();
+    }
+
+    /// Judges a difference, negative if the time is shorter.
+    Verdict verdict(Estimate difference) {
+      if (difference.confidence() < confidence) {
+        return Verdict.UNDECIDED;
+      }
+      if (difference.low() > 0 && difference.value() > noiseFloor) {
+        return Verdict.SLOWER;
+      }
+      // The inverse, so that two configurations are judged alike whichever comes first.
+      if (difference.high() < 0 && 1 / (1 + difference.value()) - 1 > noiseFloor) {
+        return Verdict.BETTER;
+      }
+      boolean within = -margin() <= difference.low() && difference.high() <= margin();
+      return within && margin() <= MOST_MARGIN ? Verdict.EQUAL : Verdict.UNDECIDED;
+    }
   }
 }

@@ -33,7 +33,8 @@ public final class StreamOrder {
   private static Stage kind(Span span) {
     return switch (span.stage()) {
       case COPY, REDUCE, LOCAL -> Stage.COPY;
-      case GEMM, WAIT, SIGNAL -> span.stage();
+      case GEMM, ATTENTION -> Stage.GEMM;
+      case WAIT, SIGNAL -> span.stage();
     };
   }
 

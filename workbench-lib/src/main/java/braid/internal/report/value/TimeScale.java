@@ -51,12 +51,17 @@ public enum TimeScale {
     return digits(scale.from(nanos)) + " " + scale.unit;
   }
 
-  /// Returns at least three significant digits, without an exponent.
+  /// Returns at least three significant digits, without an exponent; 0 without decimals.
   public static String digits(double value) {
     double size = Math.abs(value);
     int decimals =
-        size == 0 ? 3 : Math.clamp(2 - (long) Math.floor(Math.log10(size)), 0, MOST_DECIMALS);
+        size == 0 ? 0 : Math.clamp(2 - (long) Math.floor(Math.log10(size)), 0, MOST_DECIMALS);
     return String.format(Locale.ROOT, "%." + decimals + "f", value);
+  }
+
+  /// Returns a duration in whole seconds, at least 1: "45 s".
+  public static String seconds(double nanos) {
+    return String.format(Locale.ROOT, "%,d s", (long) Math.ceil(SECONDS.from(nanos)));
   }
 
   /// Returns a share as a whole percentage, for example "62%".

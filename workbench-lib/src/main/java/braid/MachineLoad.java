@@ -1,0 +1,145 @@
+package braid;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.BitSet;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+
+/// Processors that other processes keep busy while the ranks work. The load average alone does not
+/// show them: for minutes it also counts what the ranks themselves did. So the processor time of
+/// the machine is compared with that of the ranks and of the front. Only Linux tells; elsewhere
+/// nothing is known.
+final class MachineLoad {
+  /// Processors that others may keep busy: half of one, and a tenth of all.
+  private static final double HARMLESS = 0.5;
+
+  private static final double HARMLESS_SHARE = 0.1;
+
+  /// Shortest time that is judged: Linux counts in steps of 10 ms.
+  private static final long SHORTEST_NANOS = 200_000_000;
+
+  private static final long NANOS_PER_TICK = 10_000_000;
+
+  /// Columns of /proc/stat that count work, from 1: user, nice, system, interrupts.
+  private static final int[] BUSY = {1, 2, 3, 6, 7};
+
+  private final ProcessGroup group;
+  private final long startNanos = System.nanoTime();
+  private final long machineNanos = machineNanos();
+  private final long ownNanos = cpuNanos(ProcessHandle.current());
+  private final long frontNanos = front().map(MachineLoad::cpuNanos).orElse(0L);
+
+  /// Begins to observe. Every rank of the group does.
+  MachineLoad(ProcessGroup group) {
+    this.group = group;
+  }
+
+  /// Returns a line on other processes since the creation; empty if they kept few processors busy,
+  /// or on every rank but the root. Every rank of the group calls it.
+  Optional<String> note(int root) {
+    var own = ByteBuffer.allocate(2 * Long.BYTES);
+    own.putLong(ProcessHandle.current().pid());
+    own.putLong(cpuNanos(ProcessHandle.current()) - ownNanos);
+    // Ranks that are threads share a process, which counts once.
+    var ofProcesses = new HashMap<Long, Long>();
+    for (var bytes : group.gather(own.array())) {
+      var rank = ByteBuffer.wrap(bytes);
+      ofProcesses.merge(rank.getLong(), rank.getLong(), Math::max);
+    }
+    long elapsedNanos = System.nanoTime() - startNanos;
+    if (group.rank() != root || machineNanos == 0 || elapsedNanos < SHORTEST_NANOS) {
+      return Optional.empty();
+    }
+    long known = front().map(MachineLoad::cpuNanos).orElse(0L) - frontNanos;
+    for (long nanos : ofProcesses.values()) {
+      known += nanos;
+    }
+    double others = (double) (machineNanos() - machineNanos - known) / elapsedNanos;
+    return note(others, allowed().cardinality(), load());
+  }
+
+  /// @param others number of processors that other processes kept busy
+  /// @param load load average of the last minute
+  static Optional<String> note(double others, int cores, double load) {
+    return others <= HARMLESS + HARMLESS_SHARE * cores
+        ? Optional.empty()
+        : Optional.of(
+            String.format(
+                Locale.ROOT,
+                "load %.0f on %d cores: other processes keep %.1f of them busy, so times vary and verdicts take longer",
+                load,
+                cores,
+                others));
+  }
+
+  /// Returns the processor time of all processes since the boot; 0 if it is unknown.
+  private static long machineNanos() {
+    try {
+      return busyNanos(Files.readAllLines(Path.of("/proc/stat")), allowed());
+    } catch (IOException | NumberFormatException e) {
+      return 0; // another system, or a container that hides it
+    }
+  }
+
+  /// Returns the time for which those processors worked.
+  ///
+  /// @param stat lines of /proc/stat
+  static long busyNanos(List<String> stat, BitSet processors) {
+    long ticks = 0;
+    for (var line : stat) {
+      var fields = line.split(" +", -1);
+      var name = fields[0];
+      if (name.matches("cpu\\d+") && processors.get(Integer.parseInt(name.substring(3)))) {
+        for (int column : BUSY) {
+          ticks += Long.parseLong(fields[column]);
+        }
+      }
+    }
+    return ticks * NANOS_PER_TICK;
+  }
+
+  /// Returns the processors that this process may use; none if they are unknown.
+  private static BitSet allowed() {
+    try (var lines = Files.lines(Path.of("/proc/self/status"))) {
+      return lines
+          .filter(line -> line.startsWith("Cpus_allowed_list:"))
+          .findFirst()
+          .map(line -> processors(line.substring(line.indexOf(':') + 1).strip()))
+          .orElseGet(BitSet::new);
+    } catch (IOException | NumberFormatException e) {
+      return new BitSet(); // as above
+    }
+  }
+
+  /// @param list numbers and ranges, such as "0-3,8"
+  static BitSet processors(String list) {
+    var processors = new BitSet();
+    for (var range : list.split(",", -1)) {
+      var ends = range.split("-", -1);
+      processors.set(Integer.parseInt(ends[0]), Integer.parseInt(ends[ends.length - 1]) + 1);
+    }
+    return processors;
+  }
+
+  private static double load() {
+    try {
+      return Double.parseDouble(Files.readString(Path.of("/proc/loadavg")).split(" ", 2)[0]);
+    } catch (IOException | NumberFormatException e) {
+      return 0; // as above
+    }
+  }
+
+  private static Optional<ProcessHandle> front() {
+    return ProcessHandle.current().parent();
+  }
+
+  private static long cpuNanos(ProcessHandle process) {
+    return process.info().totalCpuDuration().map(Duration::toNanos).orElse(0L);
+  }
+}
