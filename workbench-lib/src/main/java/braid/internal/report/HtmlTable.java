@@ -146,7 +146,8 @@ public final class HtmlTable {
       if (column.isMissing(row)) {
         cells.add(MISSING);
       } else if (column instanceof DoubleColumn numbers) {
-        cells.add(number(numbers.getDouble(row)));
+        double value = numbers.getDouble(row);
+        cells.add(column.name().endsWith("%") ? percent(value) : number(value));
       } else {
         cells.add(column.getString(row));
       }
@@ -173,6 +174,12 @@ public final class HtmlTable {
     }
     int decimals = Math.max(1, DIGITS - 1 - (int) Math.floor(Math.log10(size)));
     return String.format(Locale.ROOT, "%." + decimals + "f", value);
+  }
+
+  /// Formats a percentage: more than one decimal suggests a precision that times do not have.
+  private static String percent(double value) {
+    var digits = String.format(Locale.ROOT, "%.1f", value);
+    return digits.matches("-?0\\.0") ? "0" : digits;
   }
 
   /// Pads the right side with spaces as wide as a digit or a point, so that points are aligned in a

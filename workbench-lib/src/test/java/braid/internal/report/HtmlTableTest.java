@@ -68,6 +68,14 @@ class HtmlTableTest {
     assertThat(table.doubleColumn("x").getDouble(0)).isEqualTo(value);
   }
 
+  @ParameterizedTest
+  @CsvSource({"-13.8634, -13.9", "0.04, 0", "-0.04, 0", "7, 7.0", "172.4, 172.4"})
+  void aPercentageHasOneDecimal(double value, String shown) {
+    var table = Table.create("t", DoubleColumn.create("vs unfused %", new double[] {value}));
+    assertThat(HtmlTable.text(table, 20).lines().toList().getLast().strip()).isEqualTo(shown);
+    assertThat(table.doubleColumn(0).getDouble(0)).isEqualTo(value);
+  }
+
   @Test
   void largeAndSmallNumbersShareAColumnWithTheirPointsAligned() {
     var x = DoubleColumn.create("x", new double[] {0.001234, 123456789.1, 5, 1e-9, Double.NaN});
