@@ -72,7 +72,7 @@ final class MachineLoad {
         : Optional.of(
             String.format(
                 Locale.ROOT,
-                "load %.0f on %d cores: other processes keep %.1f of them busy, so times vary and verdicts take longer",
+                "load %.0f on %d cores: other processes keep %.1f of them busy",
                 load,
                 cores,
                 others));
