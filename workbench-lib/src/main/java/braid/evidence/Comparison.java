@@ -234,7 +234,9 @@ public record Comparison(
         joined(turns, Study::unfusedAgain),
         trials,
         readings(turns, Study::unfusedReadings),
-        first.reference());
+        first.reference(),
+        Optional.empty(),
+        turns.stream().mapToLong(Study::measuredNanos).sum());
   }
 
   private static <T, V> List<V> joined(List<T> turns, Function<T, List<V>> part) {

@@ -201,7 +201,7 @@ public record Ranking(
 
   /// Returns true if every configuration is known to be the best, or not to be.
   public boolean isDecided() {
-    return ties.isEmpty();
+    return configurations(Standing.UNDECIDED).isEmpty();
   }
 
   /// Approximates Student's quantile from 6 values on.
