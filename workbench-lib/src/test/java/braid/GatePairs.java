@@ -33,7 +33,7 @@ import java.util.concurrent.atomic.AtomicReference;
 /// With a directory, the studies are kept there; `GatePairs judge DIRECTORY` judges them again.
 public final class GatePairs {
   private static final int RANKS = 2;
-  private static final Duration BUDGET = Duration.ofMillis(1_800);
+  private static final Duration BUDGET = Duration.ofMillis(1_500);
   private static final int M = 640;
   private static final int PLANTED_M = 680;
   private static final String PLANTED = "4 splits";

@@ -409,7 +409,7 @@ public record Comparison(
         .ifPresent(parts::add);
     mention(Verdict.SAME, "the same").ifPresent(parts::add);
     mention(Verdict.UNDECIDED, "undecided").ifPresent(parts::add);
-    mention(Verdict.MACHINE_DIFFERED, "hidden by it").ifPresent(parts::add);
+    mention(Verdict.MACHINE_DIFFERED, "cannot be judged").ifPresent(parts::add);
     return "%s: %sof %d configurations %s (margin ±%s%s)%s"
         .formatted(
             verdict(),
@@ -434,7 +434,7 @@ public record Comparison(
   private String reference() {
     double moved = rows.getFirst().difference().value();
     return "the reference itself took %s %s, so each is judged beside its own run's reference:"
-        .formatted(percent(Math.abs(moved)), moved > 0 ? "longer" : "less");
+        .formatted(percent(Math.abs(moved)), moved > 0 ? "longer" : "less time");
   }
 
   private Optional<String> mention(Verdict verdict, String word) {

@@ -22,9 +22,10 @@ import java.util.OptionalInt;
 ///   own. Anything else is `MACHINE_DIFFERED`.
 /// - If the reference did not move, a configuration is different only if its time is, and its
 ///   change beside the reference agrees: it exceeds the farthest that the reference may have moved,
-///   and its interval excludes zero. Where the reference is not surely the same, the interval lies
-///   beyond the threshold, and where the noise is too large to call anything the same, the change
-///   exceeds twice that distance.
+///   and its interval excludes zero, or lies beyond the threshold where the reference is not surely
+///   the same.
+/// - If the noise is too large to call anything the same, nothing is called different either: the
+///   times of a very busy machine have several modes, between which a median jumps.
 final class Judge {
   /// Movements of the reference that a change beside it must exceed. In simulations of busy
   /// machines, configurations moved up to 1.5 times as much beside the reference as the reference
@@ -120,19 +121,19 @@ final class Judge {
     double ownMargin = Math.max(threshold, floor * narrower);
     var ofTime = verdict(time, margin(narrower));
     var ofQuotient = verdict(beside, ownMargin);
+    boolean calm = ownMargin <= Math.max(threshold, Comparison.MOST_MARGIN_OF_SAME);
     if (moved(reference)) {
       boolean exceeds = Math.abs(beside.value()) > MOVEMENTS * Math.abs(reference.value());
-      return ofQuotient == Verdict.SAME || (isClaim(ofQuotient) && exceeds)
+      return ofQuotient == Verdict.SAME || (calm && isClaim(ofQuotient) && exceeds)
           ? ofQuotient
           : Verdict.MACHINE_DIFFERED;
     }
     boolean still = verdict(reference, margin(narrower)) == Verdict.SAME;
-    boolean calm = still || ownMargin <= Math.max(threshold, Comparison.MOST_MARGIN_OF_SAME);
     double least = still ? 0 : threshold;
-    double farthest =
-        (calm ? 1 : MOVEMENTS) * Math.max(Math.abs(reference.low()), Math.abs(reference.high()));
+    double farthest = Math.max(Math.abs(reference.low()), Math.abs(reference.high()));
     boolean agree =
-        (ofTime == Verdict.SLOW ? beside.low() > least : beside.high() < -least)
+        calm
+            && (ofTime == Verdict.SLOW ? beside.low() > least : beside.high() < -least)
             && Math.abs(beside.value()) > Math.max(ownMargin, farthest);
     return isClaim(ofTime) && !agree ? Verdict.UNDECIDED : ofTime;
   }

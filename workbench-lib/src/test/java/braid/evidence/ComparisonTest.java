@@ -318,7 +318,7 @@ class ComparisonTest {
             Verdict.MACHINE_DIFFERED);
     assertThat(comparison.verdict()).isEqualTo(Verdict.MACHINE_DIFFERED);
     assertThat(comparison.headline())
-        .contains("took 59.6% longer", "1 the same, 3 hidden by it")
+        .contains("took 59.6% longer", "1 the same, 3 cannot be judged")
         .doesNotContain("SLOW", "FAST");
     assertThat(comparison.rows().get(4).beside().orElseThrow().value())
         .isCloseTo(0.3, within(1e-6));

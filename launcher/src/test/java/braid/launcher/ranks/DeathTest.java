@@ -20,6 +20,7 @@ class DeathTest {
             Death.together(
                 List.of(new Death(0, 11, 7), new Death(1, 12, 137), new Death(3, 14, 7))))
         .isEqualTo(
-            "ranks 0, 3 (pids 11, 14) exited with code 7; rank 1 (pid 12) was killed by SIGKILL (signal 9)");
+            "ranks 0, 3 (pids 11, 14) exited with code 7; rank 1 (pid 12) was killed by SIGKILL"
+                + " (signal 9)");
   }
 }

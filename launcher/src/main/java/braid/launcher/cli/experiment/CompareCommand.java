@@ -191,10 +191,11 @@ public final class CompareCommand implements Callable<Integer> {
     }
     if (comparisons.stream().anyMatch(each -> each.verdict() == Verdict.MACHINE_DIFFERED)) {
       say(
-          "the machine differed between the runs, so nothing can be said of what it hides; compare"
-              + " on"
-              + " a quieter machine, or in turns: braid compare --interleave %s %s"
-                  .formatted(first, second));
+          "the machine differed between the runs, so some configurations cannot be judged; compare"
+              + " on a quieter machine, or "
+              + (interleave
+                  ? "with more --turns"
+                  : "in turns: braid compare --interleave %s %s".formatted(first, second)));
       return ExitCode.MACHINE_DIFFERED;
     }
     return ExitCode.OK;
