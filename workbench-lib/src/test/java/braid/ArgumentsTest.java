@@ -92,7 +92,7 @@ class ArgumentsTest {
         wrong.add(method + " took a null");
       } catch (InvocationTargetException e) {
         if (!(e.getCause() instanceof BraidException refusal)
-            || !refusal.getMessage().matches("\\w+ must be given but was null")) {
+            || !String.valueOf(refusal.getMessage()).matches("\\w+ must be given but was null")) {
           wrong.add(method + ": " + e.getCause());
         }
       }
