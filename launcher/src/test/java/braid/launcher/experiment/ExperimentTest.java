@@ -258,7 +258,7 @@ class ExperimentTest {
     try (var lines = parent.inputReader()) {
       long pid = Long.parseLong(String.valueOf(lines.readLine()));
       var start = ProcessHandle.of(pid).orElseThrow().info().startInstant().orElseThrow();
-      var experiment = new Experiment(runs, ExperimentTest::facts);
+      var experiment = new Experiment(runs, _ -> facts());
       experiment.begin(Optional.empty());
       var json = experiment.manifest().json();
       var process = json.getAsJsonObject("process");

@@ -4,6 +4,7 @@ import braid.launcher.Counted;
 import braid.launcher.cli.run.RunSummary;
 import braid.launcher.cli.run.VisibleText;
 import braid.launcher.experiment.Experiments;
+import braid.launcher.experiment.Experiments.Found;
 import braid.launcher.experiment.Manifest;
 import braid.launcher.experiment.Manifest.Measured;
 import com.google.gson.GsonBuilder;
