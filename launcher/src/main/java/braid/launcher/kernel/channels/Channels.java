@@ -114,12 +114,16 @@ public final class Channels implements AutoCloseable {
   private static final int MAX_PEERS = 1024;
   private static final int MAX_STRANGERS = 64;
 
+  /// Largest message of a stranger. Its first one makes it trusted, and is small; the garbage of
+  /// larger ones would live long enough to grow the heap.
+  private static final int MAX_STRANGERS_MESSAGE_BYTES = 64 << 10;
+
   /// Bytes of the unfinished messages of all strangers.
-  private static final long MAX_STRANGERS_BYTES = 2L * MAX_MESSAGE_BYTES;
+  private static final long MAX_STRANGERS_BYTES = 2 << 20;
 
   private static final long WINDOW_NANOS = 100_000_000;
-  private static final int WINDOW_BYTES = 512 << 10;
-  private static final int WINDOW_ACCEPTS = 50;
+  private static final int WINDOW_BYTES = 128 << 10;
+  private static final int WINDOW_ACCEPTS = 20;
 
   private static final int FILE_TYPE = 0170000;
   private static final int SOCKET = 0140000;
@@ -177,6 +181,11 @@ public final class Channels implements AutoCloseable {
         }
 
         @Override
+        public int limit(Peer peer) {
+          return isTrusted(peer.owner) ? MAX_MESSAGE_BYTES : MAX_STRANGERS_MESSAGE_BYTES;
+        }
+
+        @Override
         public MessageCodec.Skim tooLarge(Peer peer, List<byte[]> frames, long bytes)
             throws IOException {
           if (isTrusted(peer.owner)) {
@@ -186,7 +195,7 @@ public final class Channels implements AutoCloseable {
             }
           }
           throw new IOException(
-              "its message has more than %d MiB".formatted(MAX_MESSAGE_BYTES >> 20));
+              "its message has more than %d KiB".formatted(limit(peer) >> 10));
         }
 
         @Override

@@ -30,6 +30,9 @@ final class Peer {
 
     void message(Peer peer, List<byte[]> frames) throws IOException;
 
+    /// Returns the largest message that is kept.
+    int limit(Peer peer);
+
     /// Returns the check of a message that is too large to be kept, of a client that is answered.
     MessageCodec.Skim tooLarge(Peer peer, List<byte[]> frames, long bytes) throws IOException;
 
@@ -235,7 +238,7 @@ final class Peer {
         throw new IOException("it sends before it is ready");
       }
       messageBytes += bodyBytes;
-      if (skim == null && held + bodyBytes + FRAME_BYTES > Channels.MAX_MESSAGE_BYTES) {
+      if (skim == null && held + bodyBytes + FRAME_BYTES > sink.limit(this)) {
         skim = sink.tooLarge(this, frames, messageBytes);
       }
       if (messageBytes > MAX_SKIMMED_BYTES) {

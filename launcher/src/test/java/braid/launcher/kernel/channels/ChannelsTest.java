@@ -355,25 +355,10 @@ class ChannelsTest {
         while (number != 7) {
           number = next(client);
         }
-        channels.close();
         // The greeting, and READY with the type of the socket.
-        assertThat(read(stranger)).hasSizeLessThan(2 * GREETING_BYTES);
+        assertThat(stranger.getInputStream().available()).isLessThan(2 * GREETING_BYTES);
       }
     }
-  }
-
-  private static byte[] read(Socket stranger) throws IOException {
-    stranger.setSoTimeout(PATIENCE_MS);
-    var all = new ByteArrayOutputStream();
-    try {
-      for (int next = stranger.getInputStream().read(); next >= 0; ) {
-        all.write(next);
-        next = stranger.getInputStream().read();
-      }
-    } catch (SocketException e) {
-      assertThat(e).hasMessageContaining("reset");
-    }
-    return all.toByteArray();
   }
 
   private static Message request(ZMQ.Socket client, String name) {
