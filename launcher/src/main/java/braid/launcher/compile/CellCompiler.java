@@ -4,6 +4,8 @@ import braid.launcher.cell.Cell;
 import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.URI;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -50,6 +52,11 @@ public final class CellCompiler implements AutoCloseable {
 
   /// Number of snippets after which a cell is noticeably slower than in a new session.
   private static final int MANY_SNIPPETS = 2_000;
+
+  /// Classes of the JDK's base module.
+  private static final Path JDK = Path.of(URI.create("jrt:/java.base"));
+
+  private static final String CLASS = ".class";
 
   private static final Pattern VALUE = Pattern.compile("\\$\\d+");
 
@@ -226,7 +233,13 @@ public final class CellCompiler implements AutoCloseable {
             () -> {
               var hints = hints(other);
               return dependencies(event).stream()
-                  .map(name -> name + hints.forUnresolved(name).map(h -> " (" + h + ")").orElse(""))
+                  .map(
+                      name ->
+                          name
+                              + hints
+                                  .forUnresolved(name, event.snippet().source())
+                                  .map(h -> " (" + h + ")")
+                                  .orElse(""))
                   .collect(Collectors.joining(", "));
             }));
   }
@@ -246,13 +259,35 @@ public final class CellCompiler implements AutoCloseable {
                 .anyMatch(snippet -> snippet.name().equals(name)));
   }
 
-  private Hints hints(OtherCells other) {
-    return new Hints(shell, this::classesOf, other);
+  /// Returns a remedy for a line that is no Java, such as a magic of another kernel.
+  public static Optional<String> remedy(String line) {
+    return Hints.forIncomplete(line);
   }
 
-  /// Returns the binary names of the classes of a package on the class path.
+  /// Returns the class that a name means in a cell, by its imports.
+  public Optional<Class<?>> type(String name) {
+    return ask(() -> hints(new OtherCells("", "", _ -> false)).type(name));
+  }
+
+  private Hints hints(OtherCells other) {
+    return new Hints(shell, files.getFirst(), this::classesOf, other);
+  }
+
+  /// Returns the binary names of the classes of a package: on the class path, or of the JDK.
   private List<String> classesOf(String packageName) {
     var names = new ArrayList<String>();
+    var ofJdk = JDK.resolve(packageName.replace('.', '/'));
+    if (Files.isDirectory(ofJdk)) {
+      try (var entries = Files.list(ofJdk)) {
+        entries
+            .map(path -> String.valueOf(path.getFileName()))
+            .filter(file -> file.endsWith(CLASS))
+            .map(file -> packageName + "." + file.substring(0, file.length() - CLASS.length()))
+            .forEach(names::add);
+      } catch (IOException e) {
+        throw new UncheckedIOException("the classes of the JDK could not be listed", e);
+      }
+    }
     for (var manager : files) {
       try {
         manager

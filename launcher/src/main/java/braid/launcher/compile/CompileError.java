@@ -6,6 +6,7 @@ import braid.launcher.cell.CellFailure.Cause;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import jdk.jshell.Diag;
 
 /// Compiler errors of a cell, with the cell's own lines, in the format of javac.
@@ -23,7 +24,9 @@ public final class CompileError extends Exception {
     var first = rest.lines().findFirst().orElse("");
     var message =
         cell.name() + ", line " + line + ": incomplete code; is a bracket or a quote missing?";
-    return new CompileError(message, List.of(message, "    " + first));
+    var lines = new ArrayList<>(List.of(message, "    " + first));
+    Hints.forIncomplete(rest).ifPresent(hint -> lines.add("  " + hint));
+    return new CompileError(message, lines);
   }
 
   static CompileError tooDeep(Cell cell) {
@@ -41,7 +44,9 @@ public final class CompileError extends Exception {
     var lines = new ArrayList<String>();
     lines.add(message);
     lines.add("    " + piece.source().lines().findFirst().orElse(""));
-    missing.forEach(name -> hints.forUnresolved(name).ifPresent(hint -> lines.add("  " + hint)));
+    missing.forEach(
+        name ->
+            hints.forUnresolved(name, piece.source()).ifPresent(hint -> lines.add("  " + hint)));
     return new CompileError(message, lines);
   }
 
@@ -53,7 +58,17 @@ public final class CompileError extends Exception {
       Hints hints) {
     var lines = new ArrayList<String>();
     var message = "";
+    var hint = Optional.<String>empty();
+    boolean isExplained = false;
     for (var diagnostic : diagnostics) {
+      var constructor = hints.forConstructor(diagnostic, piece.source());
+      var found =
+          constructor.isPresent() ? Optional.<String>empty() : hints.of(diagnostic, piece.source());
+      if (isExplained || (found.isPresent() && found.equals(hint))) {
+        continue; // a consequence of the same mistake
+      }
+      hint = found;
+      isExplained = hint.isPresent() && Rejection.isSyntax(diagnostic);
       int at = Math.clamp(diagnostic.getPosition(), 0, piece.source().length());
       int lineStart = piece.source().lastIndexOf('\n', Math.max(0, at - 1)) + 1;
       if (at == 0) {
@@ -64,10 +79,7 @@ public final class CompileError extends Exception {
           piece.firstLine()
               + (int) piece.source().substring(0, lineStart).chars().filter(c -> c == '\n').count();
       var messageLines =
-          hints
-              .forConstructor(diagnostic, piece.source())
-              .map(List::of)
-              .orElseGet(() -> diagnostic.getMessage(locale).lines().toList());
+          constructor.map(List::of).orElseGet(() -> diagnostic.getMessage(locale).lines().toList());
       var head =
           cell.name()
               + ", line "
@@ -89,7 +101,7 @@ public final class CompileError extends Exception {
           .filter(s -> !s.strip().equals("location: class"))
           .map(s -> "  " + s)
           .forEach(lines::add);
-      hints.forUnknownName(diagnostic, piece.source()).ifPresent(hint -> lines.add("  " + hint));
+      hint.ifPresent(text -> lines.add("  " + text));
     }
     if (lines.isEmpty()) {
       message =

@@ -1,5 +1,6 @@
 package braid.launcher.compile;
 
+import java.lang.module.ModuleFinder;
 import java.lang.reflect.Executable;
 import java.lang.reflect.Member;
 import java.lang.reflect.Method;
@@ -11,6 +12,8 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /// Public classes and members that a session's imports make usable, by reflection.
@@ -23,7 +26,31 @@ final class PublicApi {
 
   private static final String ALL = ".*";
 
+  /// Packages that cells import to work with tables and charts, and Braid's own.
+  private static final List<String> LIBRARIES =
+      List.of(
+          "braid",
+          "braid.evidence",
+          "braid.model",
+          "braid.schedule",
+          "braid.schedule.simulation",
+          "braid.selftest",
+          "tech.tablesaw.aggregate",
+          "tech.tablesaw.api",
+          "org.jfree.chart",
+          "org.jfree.chart.plot",
+          "org.jfree.data.category",
+          "org.jfree.data.xy");
+
+  private static final String JDK = "java.";
+
+  /// Classes of Braid and its libraries.
   private final List<Class<?>> classes;
+
+  /// Full names of classes of the JDK, some of which are not public. They are many, and loaded only
+  /// when they are needed.
+  private final List<String> jdk;
+
   private final List<Class<?>> importedStatically;
 
   /// @param imports full names of imports that are not static: classes, or packages with `.*`
@@ -33,13 +60,19 @@ final class PublicApi {
       Collection<String> imports,
       Collection<String> staticImports,
       Function<String, List<String>> classesOf) {
-    classes =
-        imports.stream()
+    var names =
+        Stream.concat(Stream.of("java.lang" + ALL), imports.stream())
             .flatMap(
                 name ->
                     name.endsWith(ALL)
                         ? classesOf.apply(withoutEnd(name)).stream()
                         : Stream.of(name))
+            .distinct()
+            .toList();
+    jdk = names.stream().filter(name -> name.startsWith(JDK) && !name.contains("$")).toList();
+    classes =
+        names.stream()
+            .filter(name -> !name.startsWith(JDK))
             .flatMap(name -> load(name).stream())
             .filter(PublicApi::isPublic)
             .distinct()
@@ -62,6 +95,8 @@ final class PublicApi {
     for (var binary = name; ; ) {
       try {
         return Optional.of(Class.forName(binary, false, PublicApi.class.getClassLoader()));
+      } catch (LinkageError e) {
+        return Optional.empty(); // a class of the user's jars that lacks another one
       } catch (ClassNotFoundException e) {
         int dot = binary.lastIndexOf('.');
         if (dot < 0) {
@@ -69,6 +104,15 @@ final class PublicApi {
         }
         binary = binary.substring(0, dot) + "$" + binary.substring(dot + 1);
       }
+    }
+  }
+
+  /// Returns a class's public methods; none if it refers to classes that do not exist.
+  static Stream<Method> methods(Class<?> type) {
+    try {
+      return Arrays.stream(type.getMethods());
+    } catch (LinkageError e) {
+      return Stream.empty();
     }
   }
 
@@ -82,11 +126,24 @@ final class PublicApi {
   }
 
   Optional<Class<?>> type(String simpleName) {
-    return classes.stream().filter(type -> written(type).equals(simpleName)).findFirst();
+    return classes.stream()
+        .filter(type -> written(type).equals(simpleName))
+        .findFirst()
+        .or(
+            () ->
+                jdk.stream()
+                    .filter(name -> name.endsWith("." + simpleName))
+                    .flatMap(name -> load(name).stream())
+                    .findFirst());
   }
 
   List<Name> types() {
-    return classes.stream().map(type -> new Name(type.getSimpleName(), written(type))).toList();
+    return Stream.concat(
+            classes.stream().map(type -> new Name(type.getSimpleName(), written(type))),
+            jdk.stream()
+                .map(name -> name.substring(name.lastIndexOf('.') + 1))
+                .map(name -> new Name(name, name)))
+        .toList();
   }
 
   /// Returns static fields, which include the constants of enums.
@@ -96,7 +153,7 @@ final class PublicApi {
 
   /// Returns static methods.
   List<Name> functions() {
-    return statics(type -> Arrays.stream(type.getMethods()));
+    return statics(type -> methods(type));
   }
 
   private List<Name> statics(Function<Class<?>, Stream<? extends Member>> members) {
@@ -123,7 +180,7 @@ final class PublicApi {
   static List<Name> members(Class<?> type, String kind) {
     var members = new ArrayList<Name>();
     boolean isCall = kind.equals("method");
-    for (var method : type.getMethods()) {
+    for (var method : methods(type).toList()) {
       var name = member(type, method);
       members.add(isCall ? name : new Name(name.simple(), name.written() + "()"));
     }
@@ -153,7 +210,7 @@ final class PublicApi {
   }
 
   /// Returns the name with those of enclosing classes, without the package.
-  private static String written(Class<?> type) {
+  static String written(Class<?> type) {
     var enclosing = type.getEnclosingClass();
     return (enclosing == null ? "" : written(enclosing) + ".") + type.getSimpleName();
   }
@@ -167,7 +224,7 @@ final class PublicApi {
   ///
   /// @param argument returns a value to show for a parameter of a type
   static List<String> factories(Class<?> type, Function<Class<?>, Optional<String>> argument) {
-    return Arrays.stream(type.getMethods())
+    return methods(type)
         .filter(PublicApi::isStatic)
         .filter(
             method ->
@@ -185,12 +242,127 @@ final class PublicApi {
         .filter(other -> other != type)
         .flatMap(
             other ->
-                Arrays.stream(other.getDeclaredMethods())
+                methods(other)
+                    .filter(method -> method.getDeclaringClass() == other)
                     .filter(method -> Modifier.isPublic(method.getModifiers()))
                     .filter(method -> method.getReturnType() == type)
                     .map(method -> call(other, method, _ -> Optional.empty())))
         .distinct()
         .sorted(Comparator.comparingInt(String::length).thenComparing(Comparator.naturalOrder()))
+        .toList();
+  }
+
+  static boolean hasField(Class<?> type, String name) {
+    return Arrays.stream(type.getFields()).anyMatch(field -> field.getName().equals(name));
+  }
+
+  /// Returns the constants of a class, as its static import allows.
+  static List<Name> constants(Class<?> type) {
+    return Arrays.stream(type.getFields())
+        .filter(PublicApi::isStatic)
+        .filter(field -> field.getType() == type)
+        .map(field -> qualified(type, field))
+        .toList();
+  }
+
+  /// Returns the names of static methods that make a value of the class, unless it is a basic one.
+  static List<String> makers(Class<?> type) {
+    return methods(type)
+        .filter(_ -> !type.getName().startsWith("java.lang."))
+        .filter(PublicApi::isStatic)
+        .filter(method -> method.getReturnType() == type)
+        .map(method -> written(type) + "." + method.getName())
+        .distinct()
+        .sorted()
+        .toList();
+  }
+
+  /// Returns the methods of a class that have a name, with the types of their parameters.
+  static List<String> signatures(Class<?> type, String name) {
+    return methods(type)
+        .filter(method -> method.getName().equals(name))
+        .map(
+            method ->
+                Arrays.stream(method.getParameterTypes())
+                    .map(Class::getSimpleName)
+                    .collect(
+                        Collectors.joining(
+                            ", ",
+                            "`" + (isStatic(method) ? written(type) + "." : "") + name + "(",
+                            ")`")))
+        .distinct()
+        .sorted(Comparator.comparingInt(String::length))
+        .toList();
+  }
+
+  /// Returns `getter().name` for each method that a getter's result has under a name.
+  ///
+  /// @param plain reduces a name to what is compared
+  static List<String> paths(Class<?> type, String wanted, UnaryOperator<String> plain) {
+    return methods(type)
+        .filter(getter -> !isStatic(getter) && getter.getParameterCount() == 0)
+        .filter(getter -> !getter.getReturnType().isPrimitive())
+        .filter(getter -> getter.getReturnType() != type)
+        .flatMap(
+            getter ->
+                instanceMethods(getter.getReturnType(), wanted, plain)
+                    .map(name -> getter.getName() + "()." + name))
+        .distinct()
+        .sorted(Comparator.comparingInt(String::length).thenComparing(Comparator.naturalOrder()))
+        .toList();
+  }
+
+  /// Returns `Type.factory(%s).name` for each class that is made from a type and has a method with
+  /// a name.
+  List<String> made(Class<?> type, String wanted, UnaryOperator<String> plain) {
+    return classes.stream()
+        .flatMap(
+            other ->
+                methods(other)
+                    .filter(PublicApi::isStatic)
+                    .filter(factory -> factory.getReturnType() == other)
+                    .filter(
+                        factory ->
+                            factory.getParameterCount() == 1
+                                && factory.getParameterTypes()[0].isAssignableFrom(type))
+                    .flatMap(
+                        factory ->
+                            instanceMethods(other, wanted, plain)
+                                .map(
+                                    name ->
+                                        written(other) + "." + factory.getName() + "(%s)." + name)))
+        .distinct()
+        .toList();
+  }
+
+  private static Stream<String> instanceMethods(
+      Class<?> type, String wanted, UnaryOperator<String> plain) {
+    return methods(type)
+        .filter(method -> !isStatic(method) && method.getDeclaringClass() != Object.class)
+        .map(Method::getName)
+        .filter(name -> plain.apply(name).equals(wanted));
+  }
+
+  /// Returns the full names of public classes with a simple name: of the JDK, and of the libraries
+  /// that Braid's values come from.
+  static List<String> named(String simpleName, Function<String, List<String>> classesOf) {
+    var jdk =
+        ModuleFinder.ofSystem().findAll().stream()
+            .filter(module -> module.descriptor().name().startsWith("java."))
+            .flatMap(module -> module.descriptor().exports().stream())
+            .filter(exported -> !exported.isQualified())
+            .map(exported -> exported.source() + "." + simpleName)
+            .flatMap(name -> load(name).stream());
+    var libraries =
+        LIBRARIES.stream()
+            .flatMap(name -> classesOf.apply(name).stream())
+            .filter(name -> name.endsWith("." + simpleName))
+            .flatMap(name -> load(name).stream());
+    return Stream.concat(libraries, jdk)
+        .filter(PublicApi::isPublic)
+        .map(Class::getCanonicalName)
+        .distinct()
+        .sorted(Comparator.comparing((String name) -> !name.startsWith("java.util")))
         .toList();
   }
 

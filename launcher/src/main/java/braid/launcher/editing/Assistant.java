@@ -37,7 +37,8 @@ public final class Assistant {
       return magics.complete(line, cursor);
     }
     var compiler = scope(source).compiler();
-    return compiler.ask(() -> new JavaCompletion(compiler.analysis()).complete(source, cursor));
+    return compiler.ask(
+        () -> new JavaCompletion(compiler.analysis(), compiler::type).complete(source, cursor));
   }
 
   /// @param detail 0 for a short text, 1 for everything

@@ -15,9 +15,13 @@ final class DocComment {
   private static final Pattern REFERENCE =
       Pattern.compile("(?<!])\\[([\\w.]*#?[\\w.]+(?:\\([^)]*\\))?)](?![(\\[])");
   private static final Pattern PREFORMATTED = Pattern.compile("(?is)<pre[^>]*>(.*?)</pre>");
-  private static final Pattern FENCE = Pattern.compile("(?m)^\\s*```\\w*\\n?");
   private static final Pattern TAG = Pattern.compile("</?[A-Za-z][^<>]*>");
   private static final Pattern BLOCK_TAG = Pattern.compile("@(\\w+)\\s*(.*)", Pattern.DOTALL);
+
+  /// Indent of preformatted text.
+  private static final String CODE_INDENT = "    ";
+
+  private static final Pattern ITEM = Pattern.compile("\\s*(?:[-*|] |\\d+\\. )");
   private static final Pattern FIRST_SENTENCE = Pattern.compile("(?s)(.*?[.:;])(?:\\s|$).*");
 
   private final List<String> paragraphs = new ArrayList<>();
@@ -120,12 +124,33 @@ final class DocComment {
   }
 
   String markdown() {
-    return joined("- ");
+    return joined(paragraphs, "- ");
   }
 
-  /// Returns plain text for a pager, indented relative to the signature.
+  /// Returns plain text for a pager, indented relative to the signature. Prose and items of lists
+  /// are one line each, for the reader to wrap; code is indented.
   String plain() {
-    return FENCE.matcher(joined("  ")).replaceAll("").replace("`", "");
+    return joined(paragraphs.stream().map(DocComment::unwrapped).toList(), "  ").replace("`", "");
+  }
+
+  private static String unwrapped(String paragraph) {
+    var lines = new ArrayList<String>();
+    boolean isCode = paragraph.startsWith(CODE_INDENT);
+    boolean isOpen = false;
+    for (var line : paragraph.lines().toList()) {
+      if (line.strip().startsWith("```")) {
+        isCode = !isCode;
+        isOpen = false;
+      } else if (isCode) {
+        lines.add(line.startsWith(CODE_INDENT) ? line : CODE_INDENT + line);
+      } else if (isOpen && !ITEM.matcher(line).lookingAt()) {
+        lines.set(lines.size() - 1, lines.getLast() + " " + line.strip());
+      } else {
+        lines.add(line.strip());
+        isOpen = true;
+      }
+    }
+    return String.join("\n", lines);
   }
 
   /// Returns the first sentence, for places without room for more.
@@ -138,8 +163,8 @@ final class DocComment {
     return sentence.matches() ? sentence.group(1) : text;
   }
 
-  private String joined(String bullet) {
-    var all = new ArrayList<>(paragraphs);
+  private String joined(List<String> body, String bullet) {
+    var all = new ArrayList<>(body);
     if (!tags.isEmpty()) {
       all.add(bullet + String.join("\n" + bullet, tags));
     }

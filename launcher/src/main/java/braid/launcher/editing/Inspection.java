@@ -5,6 +5,7 @@ import braid.launcher.compile.Origins;
 import braid.model.MimeBundle;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -17,7 +18,17 @@ final class Inspection {
 
   private static final ApiDocs API = new ApiDocs();
 
-  private record Element(Signature signature, Optional<DocComment> comment, String place) {}
+  /// Columns of a line of plain text: pages show it without breaking at words.
+  private static final int COLUMNS = 76;
+
+  private static final int COMMENT_INDENT = 4;
+
+  /// Indent from which on a line of a comment is code.
+  private static final int CODE_INDENT = 8;
+
+  /// @param isBrief true if the comment is that of a variable's type, which may be long
+  private record Element(
+      Signature signature, Optional<DocComment> comment, String place, boolean isBrief) {}
 
   private final CellCompiler compiler;
   private final Origins origins;
@@ -57,11 +68,23 @@ final class Inspection {
   private Element found(Documentation documentation) {
     var signature = new Signature(documentation.signature());
     var place = place(signature.name());
-    var raw =
+    var own =
         documentation.javadoc() == null && place.isEmpty()
             ? API.of(signature)
             : Optional.ofNullable(documentation.javadoc());
-    return new Element(signature, raw.map(DocComment::of), place);
+    var type = own.isPresent() ? Optional.<String>empty() : signature.type();
+    var ofApi = type.flatMap(name -> API.of(new Signature(name)));
+    var comment = own.or(() -> ofApi).or(() -> type.flatMap(this::ofType));
+    return new Element(
+        signature, comment.map(DocComment::of), place, type.isPresent() && ofApi.isEmpty());
+  }
+
+  /// Returns the comment of a type of the JDK.
+  private Optional<String> ofType(String name) {
+    return compiler.analysis().documentation(name, name.length(), true).stream()
+        .map(Documentation::javadoc)
+        .filter(Objects::nonNull)
+        .findFirst();
   }
 
   /// Returns the cell that declared the name, if any.
@@ -80,10 +103,10 @@ final class Inspection {
   }
 
   private static MimeBundle shown(List<Element> found, boolean detailed) {
-    boolean full = detailed || found.size() == 1;
+    boolean full = detailed || (found.size() == 1 && !found.getFirst().isBrief());
     var plain =
         found.stream()
-            .map(element -> plain(element, full))
+            .map(element -> wrapped(plain(element, full)))
             .distinct()
             .collect(Collectors.joining("\n\n"));
     var markdown =
@@ -97,7 +120,28 @@ final class Inspection {
   private static String plain(Element element, boolean full) {
     var comment = element.comment().map(c -> full ? c.plain() : c.firstSentence().replace("`", ""));
     return lines(
-        element.signature().shown(), element.place(), comment.orElse("").indent(4).stripTrailing());
+        element.signature().shown(),
+        element.place(),
+        comment.orElse("").indent(COMMENT_INDENT).stripTrailing());
+  }
+
+  /// Breaks long lines between words, except code. A signature and a parameter go on indented.
+  private static String wrapped(String text) {
+    var lines = new ArrayList<String>();
+    for (var line : text.lines().toList()) {
+      int indent = line.length() - line.stripLeading().length();
+      boolean isProse = indent == COMMENT_INDENT && !line.startsWith("- ", indent);
+      var hang = " ".repeat(indent == 0 ? COMMENT_INDENT : isProse ? indent : indent + 2);
+      var rest = line;
+      int end = rest.lastIndexOf(' ', COLUMNS);
+      while (indent < CODE_INDENT && rest.length() > COLUMNS && end > hang.length()) {
+        lines.add(rest.substring(0, end));
+        rest = hang + rest.substring(end + 1);
+        end = rest.lastIndexOf(' ', COLUMNS);
+      }
+      lines.add(rest.stripTrailing());
+    }
+    return String.join("\n", lines);
   }
 
   private static String markdown(Element element, boolean full) {

@@ -2,10 +2,17 @@ package braid.launcher.editing;
 
 import braid.launcher.editing.Completions.Item;
 import braid.launcher.editing.Completions.ItemKind;
+import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Function;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import jdk.jshell.SourceCodeAnalysis;
 import jdk.jshell.SourceCodeAnalysis.Suggestion;
@@ -74,10 +81,19 @@ final class JavaCompletion {
           "while",
           "yield");
 
-  private final SourceCodeAnalysis analysis;
+  private static final Set<String> OF_OBJECT =
+      Arrays.stream(Object.class.getMethods()).map(Method::getName).collect(Collectors.toSet());
 
-  JavaCompletion(SourceCodeAnalysis analysis) {
+  private static final Pattern LAST_NAME =
+      Pattern.compile("(?s).*?((?:[A-Z][\\w$]*\\.)*[A-Z][\\w$]*)");
+
+  private final SourceCodeAnalysis analysis;
+  private final Function<String, Optional<Class<?>>> types;
+
+  /// @param types returns the class that a name in a cell means
+  JavaCompletion(SourceCodeAnalysis analysis, Function<String, Optional<Class<?>>> types) {
     this.analysis = analysis;
+    this.types = types;
   }
 
   Completions complete(String source, int cursor) {
@@ -96,7 +112,34 @@ final class JavaCompletion {
     all(source, cursor, prefix, before, scanned)
         .filter(item -> item.text().startsWith(prefix) && !item.text().contains("$JShell$"))
         .forEach(item -> items.putIfAbsent(item.text(), item));
-    return new Completions(fitting(items.values().stream(), source, cursor), start, cursor);
+    var own = items.values().stream().filter(item -> !OF_OBJECT.contains(name(item))).toList();
+    var shown = own.isEmpty() ? items.values().stream() : own.stream();
+    return new Completions(fitting(shown, source, cursor), start, cursor);
+  }
+
+  private static String name(Item item) {
+    return item.text().replaceFirst("\\(\\)?$", "");
+  }
+
+  /// Returns the place of a suggestion among those that fit equally well: methods that return a
+  /// value of the same type come first, which are factories and the calls of a fluent chain, then
+  /// other methods; constants come last.
+  private static int order(String suggestion, Optional<Class<?>> receiver) {
+    return switch (kind(suggestion)) {
+      case FUNCTION -> receiver.filter(type -> returnsSame(type, suggestion)).isPresent() ? 0 : 1;
+      case INSTANCE -> CONSTANT.matcher(suggestion).matches() ? 4 : 2;
+      default -> 3;
+    };
+  }
+
+  private static boolean returnsSame(Class<?> type, String suggestion) {
+    var name = suggestion.substring(0, suggestion.indexOf('('));
+    return Arrays.stream(type.getMethods())
+        .filter(method -> method.getName().equals(name))
+        .anyMatch(
+            method ->
+                method.getReturnType() == type
+                    || method.getReturnType().getEnclosingClass() == type);
   }
 
   /// Removes brackets from suggestions if the source already has one.
@@ -143,6 +186,7 @@ final class JavaCompletion {
   private Stream<Item> suggested(String source, int cursor, String prefix, boolean importing) {
     var cell = CellText.of(source, cursor, analysis);
     List<Suggestion> found = new ArrayList<>();
+    var receiver = receiver(cell, prefix);
     if (!cell.before().isEmpty() && !importing) {
       found.addAll(suggestions(cell.joined()));
     }
@@ -150,10 +194,36 @@ final class JavaCompletion {
       found.addAll(suggestions(cell.current()));
     }
     return found.stream()
-        .sorted((a, b) -> Boolean.compare(b.matchesType(), a.matchesType()))
-        .map(Suggestion::continuation)
-        .filter(name -> name.startsWith(prefix))
-        .map(name -> new Item(name, kind(name)));
+        .filter(suggestion -> suggestion.continuation().startsWith(prefix))
+        .sorted(
+            Comparator.comparing((Suggestion suggestion) -> !suggestion.matchesType())
+                .thenComparingInt(suggestion -> order(suggestion.continuation(), receiver)))
+        .map(suggestion -> new Item(suggestion.continuation(), kind(suggestion.continuation())));
+  }
+
+  /// Returns the class before a dot: that of a value, or the one that is named.
+  private Optional<Class<?>> receiver(CellText cell, String prefix) {
+    var code = cell.current().substring(0, cell.current().length() - prefix.length());
+    var dot = AFTER_DOT.matcher(code);
+    if (!dot.matches()) {
+      return Optional.empty();
+    }
+    var before = code.stripTrailing().replaceFirst("(?:\\.|::)$", "");
+    var named = LAST_NAME.matcher(before);
+    return types
+        .apply(named.matches() ? named.group(1) : "")
+        .or(() -> types.apply(typeOf(cell, before).replaceAll("<.*|\\[.*", "")));
+  }
+
+  /// Returns the type of a variable, which the cell may have declared, or of an expression.
+  private String typeOf(CellText cell, String expression) {
+    var whole = cell.before().isEmpty() ? cell.current() : cell.joined();
+    var code = whole.substring(0, whole.length() - cell.current().length()) + expression;
+    return analysis.documentation(code, code.length(), false).stream()
+        .flatMap(found -> new Signature(found.signature()).type().stream())
+        .findFirst()
+        .or(() -> Optional.ofNullable(analysis.analyzeType(expression, expression.length())))
+        .orElse("");
   }
 
   private List<Suggestion> suggestions(String code) {

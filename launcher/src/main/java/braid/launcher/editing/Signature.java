@@ -2,6 +2,7 @@ package braid.launcher.editing;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
@@ -9,6 +10,7 @@ import java.util.stream.Collectors;
 /// `word:java.lang.String`.
 record Signature(String raw) {
   private static final Pattern PACKAGE = Pattern.compile("\\b(?:[a-z_][\\w$]*\\.)+(?=[A-Z])");
+  private static final Pattern TYPE_NAME = Pattern.compile("[\\w.$]*[A-Z][\\w$]*");
   private static final Pattern TYPE_ARGUMENTS = Pattern.compile("<[^<>]*>");
   private static final Pattern OWN_TYPE_PARAMETERS = Pattern.compile("\\.<[^<>]*>");
   private static final Pattern ARRAY = Pattern.compile("\\s*\\[\\]");
@@ -88,6 +90,14 @@ record Signature(String raw) {
     var name = end < 0 ? key : key.substring(0, end);
     int dot = name.indexOf('.');
     return dot < 0 ? name : name.substring(0, dot);
+  }
+
+  /// Returns the full name of a variable's type, without type arguments; empty for arrays, numbers
+  /// and everything that is no variable.
+  Optional<String> type() {
+    int colon = raw.lastIndexOf(':');
+    var type = colon < 0 ? "" : withoutTypeArguments(raw.substring(colon + 1)).strip();
+    return TYPE_NAME.matcher(type).matches() ? Optional.of(type) : Optional.empty();
   }
 
   /// Returns the last part of the name, without parameters.

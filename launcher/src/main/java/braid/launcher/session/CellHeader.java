@@ -1,7 +1,6 @@
 package braid.launcher.session;
 
 import braid.launcher.cell.Cell;
-import braid.launcher.cell.MagicName;
 import braid.launcher.output.OutputLimit;
 import braid.launcher.output.OutputMode;
 import braid.model.BraidException;
@@ -49,7 +48,7 @@ record CellHeader(
         case "time" -> timed = true;
         case "output" -> output = Optional.of(outputMode(rest));
         case "output-limit" -> limit = Optional.of(outputLimit(rest));
-        default -> throw new MagicError(MagicName.unknown("%%" + words[0]));
+        default -> throw MagicError.unknown("%%" + words[0], body.substring(at, end));
       }
       body.replace(at, end, "");
     }

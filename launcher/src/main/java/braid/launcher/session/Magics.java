@@ -84,7 +84,7 @@ final class Magics {
         run.text(Channel.STDOUT, time(session.ranNanos() - start));
         return result;
       }
-      default -> throw new MagicError(MagicName.unknown("%" + words[0]));
+      default -> throw MagicError.unknown("%" + words[0], magic.line());
     }
     return Optional.empty();
   }

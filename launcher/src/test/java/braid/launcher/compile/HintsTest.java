@@ -43,6 +43,8 @@ class HintsTest {
             "int splitCount = 4;",
             "int halved(int number) { return number / 2; }",
             "record Shape(int rows, int columns) {}",
+            "enum Color { RED }",
+            "SymmetricTensor tensor = null;",
             "var shape = new Shape(1, 2);",
             "var spec = GemmSpec.allGatherGemm(64, 64, 64);")) {
       assertThat(compiler.eval(source)).allMatch(event -> event.exception() == null);
@@ -88,12 +90,10 @@ class HintsTest {
         "Overlap.pipelnied(4).streams(2) => `Overlap.pipelined`",
         "Overlap.pipelined(4).stream(2) => `streams`",
         "spec.dtyp(BF16) => `dtype`",
-        "world.size => `size()`",
         "pipelined(4) => `Overlap.pipelined`",
         "Stage.CPOY => `Stage.COPY`",
         "Study.Trail t = null; => `Study.Trial`",
         "displya(3) => `display`",
-        "new Pipelin(world) => `Pipeline`",
         "import braid.model.GemSpec; => `GemmSpec`",
         "import braid.schedule.simulation.Machin; => `Machine`",
         "splitCont + 1 => `splitCount`",
@@ -119,11 +119,9 @@ class HintsTest {
             && name.length() > 6) {
           tried++;
           var wrong = type.getSimpleName() + "." + name + "x()";
-          assertThat(hints(wrong))
+          assertThat(error(wrong, FRONT).getLast())
               .as(wrong)
-              .singleElement()
-              .asString()
-              .contains(type.getSimpleName() + "." + name + "`");
+              .contains("`" + type.getSimpleName() + "." + name);
         }
       }
     }
@@ -153,6 +151,71 @@ class HintsTest {
   void suggestsNothingThatIsNotClose(String source) {
     assertThat(error(source, FRONT)).isNotEmpty();
     assertThat(hints(source)).isEmpty();
+  }
+
+  /// A call is suggested if it compiles with its arguments; the last line of the error is the hint.
+  @ParameterizedTest
+  @CsvSource(
+      delimiterString = " => ",
+      quoteCharacter = '\0',
+      value = {
+        "Overlap.split(4) => `Overlap.splits(n)` is now `Overlap.pipelined(n)`: `Overlap.pipelined(4)`",
+        "Overlap.splits(4).streams(2) => `Overlap.splits(n)` is now `Overlap.pipelined(n)`: `Overlap.pipelined(4).streams(2)`",
+        "Runs.Kind kind = null; => `Runs.Kind` is now `Runs.RunKind`: `Runs.RunKind kind = null;`",
+        "Runs.Entry run = null; => `Runs.Entry` is now `Runs.SavedRun`: `Runs.SavedRun run = null;`",
+        "CollectiveSpec.Library needs = null; => `CollectiveSpec.Library` is now `CollectiveSpec.LibraryNeeds`: `CollectiveSpec.LibraryNeeds needs = null;`",
+        "import braid.GemmSpec; => write `import braid.model.GemmSpec;`",
+        "Tuner.on(world).compare(null) => `Tuner.compare` is now `Tuner.on(world).steps(\"title\").step(\"name\", chain, pipeline or code).run()`",
+        "world.size => write `world.size()`",
+        "world.getRank() => did you mean `rank`?",
+        "world.world_size() => did you mean `size`?",
+        "world.rank(3) => reason: actual and formal argument lists differ in length",
+        "GemmSpec.allgatherGemm(64) => the closest is `GemmSpec.allGatherGemm(int, int, int)`",
+        "Overlap.pipelnied(\"4\") => the closest is `Overlap.pipelined(int)`",
+        "Overlap.PIPELINED => the closest is `Overlap.pipelined(int)`",
+        "MemoryKind.NVLINK => `MemoryKind` has AUTO, NATIVE, IPC, NCCL, NVSHMEM",
+        "Color color = RED; => did you mean `Color.RED`?",
+        "Collectives.allReduce(tensor) => `allReduce` needs a value of Collectives: write `Collectives.on(world).allReduce(tensor)`",
+        "world.all_reduce(tensor) => did you mean `Collectives.on(world).allReduce(tensor)`?",
+        "barrier() => did you mean `world.barrier()`?",
+        "GemmSpec(64, 64, 64) => did you mean `GemmSpec.allGatherGemm(64, 64, 64)`, `GemmSpec.gemmAllReduce(64, 64, 64)` or `GemmSpec.gemmReduceScatter(64, 64, 64)`?",
+        "new Pipelin(world) => Pipeline has no public constructor: begin with Pipeline.on(world)",
+        "spec.dtype(\"bf16\") => write `spec.dtype(DType.BF16)`",
+        "world.playLink(\"1GB/s,20us\") => write `world.playLink(Link.parse(\"1GB/s,20us\"))`",
+        "Tuner.on(world).splits(List.of(1, 2)) => write `Tuner.on(world).splits(1, 2)`",
+        "ArayList<String> names = null; => did you mean `ArrayList`?",
+        "Sytem.out.println(3) => did you mean `System`?",
+        "Table table = null; => import it first: `import tech.tablesaw.api.Table;`",
+        "spec.dtype(unheardOf) => no cell that has run declares `unheardOf`",
+      })
+  void suggestsCodeThatCompiles(String source, String hint) {
+    assertThat(error(source, FRONT).getLast().strip()).isEqualTo(hint);
+  }
+
+  @Test
+  void aVariableWhoseCellFailedIsNamedAsSuch() {
+    assertThat(error("Unheard broken;", FRONT)).isNotEmpty();
+    assertThat(error("broken.run()", FRONT))
+        .contains("  the cell that declares `broken` failed; correct and run it first");
+  }
+
+  @Test
+  void oneMistakeIsExplainedOnce() {
+    assertThat(error("if (splitCount == 4 and halved(4) == 2) { }", FRONT))
+        .containsExactly(
+            "cell 7, line 1: error: ')' expected",
+            "    if (splitCount == 4 and halved(4) == 2) { }",
+            "                       ^",
+            "  Java writes `&&`: `if (splitCount == 4 && halved(4) == 2) { }`");
+  }
+
+  @Test
+  void suggestionsLeaveTheSessionAsItIs() {
+    var before = compiler.shell().snippets().count();
+    assertThat(error("splitCount = halvd(splitCount) + len(\"text\");", FRONT)).isNotEmpty();
+    assertThat(compiler.shell().snippets().count()).isEqualTo(before + 1);
+    assertThat(compiler.declares("splitCount")).isTrue();
+    assertThat(compiler.declares("$Session")).isFalse();
   }
 
   @Test

@@ -131,6 +131,73 @@ class AssistantTest {
     assertThat(complete("%time Math.ma").replacements()).contains("max(");
   }
 
+  /// Returns suggestions in their order, without those between the given ones.
+  private List<String> ordered(String code, String... of) {
+    return complete(code).replacements().stream().filter(List.of(of)::contains).toList();
+  }
+
+  @Test
+  void verbsAreSuggestedFirstAndConstantsLast() {
+    assertThat(ordered("Overlap.", "pipelined(", "ring(", "DEFAULT_SPLITS", "MAX_STREAMS"))
+        .containsExactly("pipelined(", "ring(", "DEFAULT_SPLITS", "MAX_STREAMS");
+    assertThat(complete("Overlap.").replacements()).startsWith("bulk()", "defaults()", "direct(");
+    assertThat(complete("DType.").replacements()).startsWith("parse(", "valueOf(").endsWith("TF32");
+    // Calls of a fluent chain come before accessors, also where the cell never ran.
+    assertThat(ordered("Overlap.ring().", "splits()", "over(", "streams(", "columns()"))
+        .containsExactly("over(", "streams(", "columns()", "splits()");
+    assertThat(ordered("var o = Overlap.ring();\no.", "splits()", "over(", "streams("))
+        .containsExactly("over(", "streams(", "splits()");
+    assertThat(ordered("Pipeline.on(null).", "build()", "gemm(", "overlap("))
+        .containsExactly("gemm(", "overlap(", "build()");
+    // What fits the place is likelier than what does not.
+    assertThat(ordered("int count = Overlap.", "pipelined(", "DEFAULT_SPLITS"))
+        .containsExactly("DEFAULT_SPLITS", "pipelined(");
+  }
+
+  @Test
+  void methodsOfObjectAreSuggestedOnlyIfNothingElseFits() {
+    for (var code :
+        List.of("Overlap.ring().", "quantity.", "new Point(1, \"\").", "Pipeline.on(null).")) {
+      assertThat(complete(code).replacements())
+          .as(code)
+          .isNotEmpty()
+          .doesNotContain("getClass()", "hashCode()", "notify()", "wait(", "equals(", "toString()");
+    }
+    assertThat(complete("quantity.toS").replacements()).containsExactly("toString()");
+  }
+
+  @Test
+  void aVariableIsExplainedByTheCommentOfItsType() {
+    assertThat(inspect("Overlap how = Overlap.ring();\nhow", 0))
+        .startsWith("Overlap how\n    The tuning: how the communication is overlapped")
+        .contains("splits: number of chunks");
+    compiler.eval("Study measured = null;");
+    assertThat(inspect("measured", 0)).startsWith("Study measured\n    Measurements of the tuner");
+    assertThat(inspect("int[] counts = {1};\ncounts", 0)).isEqualTo("int[] counts");
+    assertThat(inspect("int count = 1;\ncount", 0)).isEqualTo("int count");
+  }
+
+  /// Jupyter's page breaks longer lines anywhere.
+  @Test
+  void explanationsBreakBetweenWords() {
+    for (var name :
+        List.of(
+            "Overlap", "GemmSpec", "Tuner", "Study", "Pipeline.on(null).gemm", "ProcessGroup")) {
+      var text = inspect(name, 1);
+      assertThat(text.lines().filter(line -> !line.startsWith("        ")))
+          .as(name)
+          .allMatch(line -> line.length() <= 76);
+    }
+    // Words of the source, in its order: nothing is lost where lines are broken.
+    var source =
+        "Tries all combinations of methods, transports, streams and splits, or exactly the list";
+    assertThat(inspect("Tuner", 0).replaceAll("\\s+", " ")).contains(source);
+    // Code keeps its lines.
+    assertThat(inspect("GemmSpec", 0))
+        .contains(
+            "        output = value;                      // rounded when it is stored; fp8 saturates");
+  }
+
   @Test
   void eachKindOfCellsCompletesItsOwnNames() {
     compiler.eval("var onlyOnRanks = 1;");
@@ -225,7 +292,7 @@ class AssistantTest {
   @Test
   void whatCellsDeclaredIsToldWithItsPlace() {
     assertThat(inspect("quantity", 0))
-        .isEqualTo("ArrayList<String> quantity\ndeclared in cell 3, line 2");
+        .startsWith("ArrayList<String> quantity\ndeclared in cell 3, line 2");
     assertThat(inspect("twice", 0)).isEqualTo("int twice(int number)\ndeclared in cell 3, line 2");
     assertThat(inspect("Point", 0)).contains("Point(int left, String name)").contains("cell 3");
   }

@@ -155,6 +155,12 @@ class MagicsTest {
     }
     assertThat(failure("%rnks").message()).startsWith("%rnks is not a magic; did you mean %ranks?");
     assertThat(failure("%%fornt").message()).contains("did you mean %%front?");
+    assertThat(failure("%matplotlib inline").message())
+        .isEqualTo(
+            "%matplotlib is not a magic: leave this line out: tables and charts are shown without it");
+    assertThat(failure("%%timeit\n1").message())
+        .startsWith("%%timeit is not a magic: `%time CODE` times one line");
+    assertThat(failure("%pip install numpy").message()).contains("%maven group:artifact:version");
     assertThat(failure("int n = 1;\n%%rank 0").message())
         .isEqualTo("%%rank applies to a whole cell and must stand above its code");
   }

@@ -1,0 +1,108 @@
+package braid.launcher.compile;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+import java.util.regex.Pattern;
+import jdk.jshell.Diag;
+
+/// The compiler's objection to a snippet.
+///
+/// @param position the character that it objects to
+/// @param start first character of the rejected expression
+/// @param end the character after its last one
+/// @param code the compiler's code of the error; empty if the name of a declaration is unresolved
+/// @param message in English
+record Rejection(String source, int position, int start, int end, String code, String message) {
+  private static final Pattern SYNTAX =
+      Pattern.compile(
+          "compiler\\.err\\.(?:expected.*|illegal\\.(?:start|char|text|esc|array|parenthesized).*|not\\.stmt|premature\\.eof|unclosed.*|empty\\.char.*|variable\\.not\\.allowed|else\\.without.*|catch\\.without.*|try\\.without.*|orphaned.*|underscore.*|restricted.*|class\\.not\\.allowed|malformed.*|int\\.number.*)");
+  private static final Pattern QUOTED = Pattern.compile("\"(?:[^\"\\\\\\n]|\\\\.)*\"|//[^\\n]*");
+
+  static Rejection of(Diag diagnostic, String source) {
+    int position = inside(diagnostic.getPosition(), source);
+    return new Rejection(
+        source,
+        position,
+        Math.min(position, inside(diagnostic.getStartPosition(), source)),
+        Math.max(position, inside(diagnostic.getEndPosition(), source)),
+        Objects.requireNonNullElse(diagnostic.getCode(), ""),
+        // The root bundle is English; that of Locale.ENGLISH falls back to the default locale.
+        diagnostic.getMessage(Locale.ROOT));
+  }
+
+  private static int inside(long position, String source) {
+    return Math.clamp(position, 0, source.length());
+  }
+
+  /// Returns true if the snippet is not Java, so that the position says little about the mistake.
+  boolean isSyntax() {
+    return SYNTAX.matcher(code).matches();
+  }
+
+  static boolean isSyntax(Diag diagnostic) {
+    return SYNTAX.matcher(Objects.requireNonNullElse(diagnostic.getCode(), "")).matches();
+  }
+
+  /// Returns true if a call's arguments have other types or another number than its parameters.
+  boolean isCall() {
+    return code.startsWith("compiler.err.cant.apply");
+  }
+
+  /// Returns the source with quoted text and comments blanked.
+  static String withoutQuotes(String source) {
+    return QUOTED
+        .matcher(source)
+        .replaceAll(
+            quoted ->
+                quoted.group().length() < 2 || quoted.group().startsWith("/")
+                    ? " ".repeat(quoted.group().length())
+                    : "\"" + " ".repeat(quoted.group().length() - 2) + "\"");
+  }
+
+  /// Returns the source from `from` on up to the bracket that ends a call's arguments; `from` if no
+  /// call follows.
+  int afterArguments(int from) {
+    var code = withoutQuotes(source);
+    if (from >= code.length() || code.charAt(from) != '(') {
+      return from;
+    }
+    int open = 0;
+    for (int at = from; at < code.length(); at++) {
+      open += opens(code.charAt(at));
+      if (open == 0) {
+        return at + 1;
+      }
+    }
+    return code.length();
+  }
+
+  /// Returns begin and end of each argument of the call that begins at a bracket.
+  List<int[]> arguments(int bracket) {
+    var code = withoutQuotes(source);
+    var found = new ArrayList<int[]>();
+    int end = afterArguments(bracket) - 1;
+    int open = 0;
+    int begin = bracket + 1;
+    for (int at = bracket + 1; at <= end; at++) {
+      if (at == end || (open == 0 && code.charAt(at) == ',')) {
+        int from = begin;
+        while (from < at && Character.isWhitespace(source.charAt(from))) {
+          from++;
+        }
+        if (from < at) {
+          found.add(new int[] {from, from + source.substring(from, at).stripTrailing().length()});
+        }
+        begin = at + 1;
+      } else {
+        open += opens(code.charAt(at));
+      }
+    }
+    return found;
+  }
+
+  private static int opens(char character) {
+    return "([{".indexOf(character) >= 0 ? 1 : ")]}".indexOf(character) >= 0 ? -1 : 0;
+  }
+}
