@@ -452,6 +452,10 @@ public final class Pipeline extends ChainLink {
 
   /// Verifies the results after `changed` has run, by which tests alter them.
   void verify(@Nullable Tolerance tolerance, Runnable changed) {
+    lease.iterations().exclusively("verify", () -> verifyAlone(tolerance, changed));
+  }
+
+  private void verifyAlone(@Nullable Tolerance tolerance, Runnable changed) {
     boolean reports = group().rank() == 0;
     try (var _ = NvtxRange.open(() -> "braid verify " + lease.text());
         var progress = Progress.of(VERIFYING, 2, group().context().outbox(), reports)) {

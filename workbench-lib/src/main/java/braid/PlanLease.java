@@ -201,6 +201,10 @@ final class PlanLease implements AutoCloseable {
         plan.backend().access());
   }
 
+  Iterations iterations() {
+    return iterations;
+  }
+
   void run(int iteration) {
     checkOpen();
     iterations.run(iteration);
@@ -215,29 +219,36 @@ final class PlanLease implements AutoCloseable {
 
   long[] time(int count, Timing form) {
     checkOpen();
-    return switch (form) {
-      case LATENCY -> new Measurement(group, this::run).time(count);
-      case BACK_TO_BACK -> Measurement.time(group, count, before -> inFlight(count, before));
-    };
+    return iterations.exclusively(
+        "time",
+        () ->
+            switch (form) {
+              case LATENCY -> new Measurement(group, this::run).time(count);
+              case BACK_TO_BACK ->
+                  Measurement.time(group, count, before -> inFlight(count, before));
+            });
   }
 
   /// Returns the nanoseconds that this rank's thread took to enqueue each iteration.
   long[] timeEnqueuing(int count) {
     var nanos = new long[Math.max(count, 0)];
-    new Measurement(
+    var measurement =
+        new Measurement(
             group,
             iteration -> {
               run(iteration);
               nanos[iteration] = iterations.enqueueNanos();
-            })
-        .time(count);
+            });
+    var _ = iterations.exclusively("timeEnqueuing", () -> measurement.time(count));
     return nanos;
   }
 
   Profile profile(int count) {
     checkOpen();
-    return new Measurement(group, this::run)
-        .profile(count, List.of(new Measurement.Lanes("", plan.streams())), this::configuration);
+    var lanes = List.of(new Measurement.Lanes("", plan.streams()));
+    return iterations.exclusively(
+        "profile",
+        () -> new Measurement(group, this::run).profile(count, lanes, this::configuration));
   }
 
   /// Runs once and compares the results of all ranks.
@@ -246,6 +257,10 @@ final class PlanLease implements AutoCloseable {
   /// @param compare returns the first wrong value of this rank in words; empty if all are right
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
   void verify(Runnable changed, Supplier<Optional<String>> compare) {
+    iterations.exclusively("verify", () -> verifyAlone(changed, compare));
+  }
+
+  private void verifyAlone(Runnable changed, Supplier<Optional<String>> compare) {
     checkOpen();
     // Marks values that a run leaves unwritten.
     plan.results()

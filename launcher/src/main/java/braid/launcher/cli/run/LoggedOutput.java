@@ -18,6 +18,10 @@ final class LoggedOutput extends PlainProgress {
     inLine = !text.endsWith("\n");
   }
 
+  /// Prints nothing: the line is among the output.
+  @Override
+  public void cellNoted(String line) {}
+
   @Override
   synchronized void say(String line) {
     if (inLine) {

@@ -28,20 +28,20 @@ class PlainProgress implements RunProgress {
   }
 
   @Override
-  public void started(int cells, int ranks) {
+  public synchronized void started(int cells, int ranks) {
     this.cells = cells;
     say("running %s on %s".formatted(Counted.of(cells, "cell"), Counted.of(ranks, "rank")));
   }
 
   @Override
-  public void cellStarted(String name, String firstLine) {
+  public synchronized void cellStarted(String name, String firstLine) {
     running = name;
     saidNanos = nanoClock.getAsLong();
     say("%s of %d: %s".formatted(name, cells, firstLine));
   }
 
   @Override
-  public void cellProgressed(String line) {
+  public synchronized void cellProgressed(String line) {
     long now = nanoClock.getAsLong();
     if (now - saidNanos >= PAUSE_NANOS) {
       saidNanos = now;
@@ -50,7 +50,7 @@ class PlainProgress implements RunProgress {
   }
 
   @Override
-  public void cellFinished(CellResult cell) {
+  public synchronized void cellFinished(CellResult cell) {
     say(
         "%s of %d: %s in %s%s"
             .formatted(
@@ -64,13 +64,18 @@ class PlainProgress implements RunProgress {
     }
   }
 
-  void say(String line) {
+  @Override
+  public synchronized void cellNoted(String line) {
+    say("%s of %d: %s".formatted(running, cells, line));
+  }
+
+  synchronized void say(String line) {
     log.println(line);
     log.flush();
   }
 
   @Override
-  public void close() {
+  public synchronized void close() {
     log.flush();
   }
 }

@@ -21,6 +21,7 @@ class PlainProgressTest {
         progress.cellProgressed("tuning " + second);
       }
       progress.cellStarted("cell 2", "again();");
+      progress.cellNoted("rank 1 has not answered for 5 s");
       progress.cellProgressed("too early");
     }
     assertThat(log.toString().lines())
@@ -29,6 +30,7 @@ class PlainProgressTest {
             "cell 1 of 2: tune();",
             "cell 1 of 2: tuning 5",
             "cell 1 of 2: tuning 10",
-            "cell 2 of 2: again();");
+            "cell 2 of 2: again();",
+            "cell 2 of 2: rank 1 has not answered for 5 s");
   }
 }

@@ -23,7 +23,11 @@ public final class Progress implements AutoCloseable {
 
   private static final ScheduledExecutorService REPORTER =
       Executors.newSingleThreadScheduledExecutor(
-          Thread.ofPlatform().daemon().name("braid-progress").factory());
+          Thread.ofPlatform()
+              .daemon()
+              .inheritInheritableThreadLocals(false)
+              .name("braid-progress")
+              .factory());
 
   /// True if work of this thread already reports progress: its parts then do not.
   private static final ThreadLocal<Boolean> REPORTED = ThreadLocal.withInitial(() -> false);
