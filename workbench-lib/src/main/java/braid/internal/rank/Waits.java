@@ -31,6 +31,9 @@ public final class Waits {
   /// Longest delay of a release for a wait that sleeps in the kernel.
   private static final long POLL_NANOS = 50_000_000;
 
+  /// Need of the call that this thread is in.
+  private static final ThreadLocal<@Nullable Need> CALL = new ThreadLocal<>();
+
   /// Age of a wait that is reported, and interval of further reports.
   private static final long FIRST_REPORT_NANOS = 100_000_000;
 
@@ -46,7 +49,6 @@ public final class Waits {
   private final Map<Long, ActiveWait> active = new ConcurrentSkipListMap<>();
   private final AtomicLong ids = new AtomicLong();
   private final List<Runnable> watches = new CopyOnWriteArrayList<>();
-  private final ThreadLocal<@Nullable Need> call = new ThreadLocal<>();
   private volatile @Nullable Function<BlockedWait, CompletableFuture<BlockedWait.Answer>> reports;
   private volatile Runnable departures = () -> {};
   private volatile @Nullable String reason;
@@ -68,7 +70,7 @@ public final class Waits {
   /// Waits until the attempt returns a value. The description is for messages: "all-gather `x`,
   /// chunk 3".
   public <T> T until(Supplier<String> description, Attempt<T> attempt) {
-    return orTimeout(description, within(timeout, description, call.get(), attempt));
+    return orTimeout(description, within(timeout, description, CALL.get(), attempt));
   }
 
   private <T> T orTimeout(Supplier<String> description, @Nullable T result) {
@@ -219,12 +221,12 @@ public final class Waits {
 
   /// Runs a call of this thread. Waits for streams in it have its need.
   public void calling(Need need, Runnable body) {
-    var before = call.get();
-    call.set(need);
+    var before = CALL.get();
+    CALL.set(need);
     try {
       body.run();
     } finally {
-      call.set(before);
+      CALL.set(before);
     }
   }
 

@@ -20,7 +20,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// Ranks whose reports and answers are delayed at random, compared with the whole state, which no
 /// rank sees.
 class WaitGraphTest {
-  private static final int PROGRAMS = 1_500;
+  private static final int PROGRAMS = 800;
 
   /// Ranks that run programs of barriers, and a network that delays each message.
   private static final class World {
@@ -49,14 +49,13 @@ class WaitGraphTest {
       return world;
     }
 
-    /// Swaps two barriers of a rank or two, which makes about every second program hang.
+    /// Swaps two barriers of a rank, which makes most programs hang.
     static World swapped(Random random, int size) {
       var world = ordered(random, size);
-      for (int i = 0; i < 2; i++) {
-        var program = world.ranks.get(random.nextInt(size)).program;
-        if (program.size() > 1) {
-          Collections.swap(program, random.nextInt(program.size()), random.nextInt(program.size()));
-        }
+      var program = world.ranks.get(random.nextInt(size)).program;
+      if (program.size() > 1) {
+        int at = random.nextInt(program.size() - 1);
+        Collections.swap(program, at, at + 1);
       }
       return world;
     }
@@ -195,7 +194,7 @@ class WaitGraphTest {
       assertThat(inCircle.size() > 1).as("seed %d", seed).isEqualTo(isHung);
       hangs += isHung ? 1 : 0;
     }
-    assertThat(hangs).isBetween(PROGRAMS / 4, PROGRAMS - PROGRAMS / 4);
+    assertThat(hangs).isBetween(PROGRAMS / 4, PROGRAMS - 1);
   }
 
   private static BlockedWait wait(
