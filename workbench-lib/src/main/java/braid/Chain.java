@@ -4,6 +4,7 @@ import braid.model.BraidException;
 import braid.model.Overlap;
 import braid.model.Profile;
 import braid.model.Timing;
+import braid.model.Verification;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -236,9 +237,13 @@ public final class Chain implements AutoCloseable {
   }
 
   /// Verifies each link alone, in order; see [Pipeline#verify()] and [Attention#verify()].
-  public void verify() {
-    var _ = ready();
-    links.forEach(ChainLink::verify);
+  ///
+  /// @return what was compared, of all links
+  public Verification verify() {
+    return ready()
+        .exclusively(
+            "verify",
+            () -> links.stream().map(ChainLink::verify).reduce(Verification::and).orElseThrow());
   }
 
   /// The links, their ranks, backend, link and memory, as columns of a table.

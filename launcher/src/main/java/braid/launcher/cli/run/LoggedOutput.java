@@ -16,6 +16,7 @@ final class LoggedOutput extends PlainProgress {
     terminal.print(text);
     terminal.flush();
     inLine = !text.endsWith("\n");
+    heard();
   }
 
   /// Prints nothing: the line is among the output.

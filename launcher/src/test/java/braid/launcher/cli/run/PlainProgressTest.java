@@ -11,6 +11,28 @@ class PlainProgressTest {
   private long nanos;
 
   @Test
+  void aSilentCellHasALineEveryTenSeconds() {
+    var log = new StringWriter();
+    try (var progress = new PlainProgress(new PrintWriter(log), () -> nanos)) {
+      progress.started(1, 4);
+      progress.cellStarted("cell 1", "sleep();");
+      for (int second = 1; second <= 25; second++) {
+        nanos = TimeUnit.SECONDS.toNanos(second);
+        progress.tick();
+        if (second == 12) {
+          progress.cellProgressed("round 1 of 3");
+        }
+      }
+    }
+    assertThat(log.toString().lines())
+        .containsExactly(
+            "running 1 cell on 4 ranks",
+            "cell 1 of 1: sleep();",
+            "cell 1 of 1: runs for 10 s",
+            "cell 1 of 1: runs for 20 s; round 1 of 3");
+  }
+
+  @Test
   void longWorkHasALineEveryFiveSeconds() {
     var log = new StringWriter();
     try (var progress = new PlainProgress(new PrintWriter(log), () -> nanos)) {

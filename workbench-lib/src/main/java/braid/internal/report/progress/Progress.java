@@ -46,6 +46,7 @@ public final class Progress implements AutoCloseable {
   private final long startNanos = System.nanoTime();
   private final AtomicInteger count = new AtomicInteger();
   private volatile String state = "";
+  private String outcome = "";
   private @Nullable ScheduledFuture<?> reporting;
   private boolean shown;
   private boolean closed;
@@ -71,6 +72,11 @@ public final class Progress implements AutoCloseable {
     }
     REPORTED.set(true);
     return progress;
+  }
+
+  /// Runs a task every second, on the thread that reports all progress, until it is cancelled.
+  public static ScheduledFuture<?> everySecond(Runnable task) {
+    return REPORTER.scheduleWithFixedDelay(task, 1, 1, TimeUnit.SECONDS);
   }
 
   /// Returns progress for work that reports it elsewhere.
@@ -109,8 +115,11 @@ public final class Progress implements AutoCloseable {
   }
 
   /// Ends the work as complete.
-  public synchronized void finished() {
+  ///
+  /// @param result what it found, for the last line
+  public synchronized void finished(String result) {
     count.set(steps);
+    outcome = result;
     close();
   }
 
@@ -129,7 +138,9 @@ public final class Progress implements AutoCloseable {
       int done = count.get();
       double seconds = (System.nanoTime() - startNanos) / 1e9;
       var line =
-          done >= steps
+          !outcome.isEmpty()
+              ? String.format(Locale.ROOT, "%s in %.1f s", outcome, seconds)
+              : done >= steps
               ? String.format(
                   Locale.ROOT, "%s %d %s in %.1f s", task.done, steps, task.steps, seconds)
               : String.format(
