@@ -200,7 +200,6 @@ public final class Attention extends ChainLink {
   /// Verifies the results after `changed` has run, by which tests alter them.
   Verification verify(@Nullable Tolerance tolerance, Runnable changed) {
     return lease.verify(
-        changed,
-        differences -> AttentionReference.compare(lease.plan(), tolerance, differences));
+        changed, differences -> AttentionReference.compare(lease.plan(), tolerance, differences));
   }
 }

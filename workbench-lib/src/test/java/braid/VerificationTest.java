@@ -28,7 +28,8 @@ class VerificationTest {
   @Test
   void integersAreComparedExactly() {
     var result =
-        verified(world -> Pipeline.on(world).gemm(GemmSpec.allGatherGemm(16, 8, 8)).build().verify());
+        verified(
+            world -> Pipeline.on(world).gemm(GemmSpec.allGatherGemm(16, 8, 8)).build().verify());
     assertThat(result).isEqualTo(new Verification(16 * 8, 16 * 8, 0, 0, 2));
     assertThat(result)
         .hasToString("verified 128 values of 2 ranks: each equals the reference exactly");

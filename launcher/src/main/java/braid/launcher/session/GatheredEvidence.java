@@ -65,7 +65,8 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
 
   /// A measurement: in memory if it is one of the latest, and saved unless that failed.
   ///
-  /// @param subject what was measured; a later measurement of the same subject replaces it in tables
+  /// @param subject what was measured; a later measurement of the same subject replaces it in
+  ///   tables
   private record Measured(
       Class<? extends Evidence> type,
       Object subject,

@@ -76,6 +76,8 @@ class GatheredEvidenceTest {
               "%d older, which could not be saved, were dropped"
                   .formatted(MANY - GatheredEvidence.MOST_IN_MEMORY));
     }
-    assertThat(complaints).filteredOn(line -> line.startsWith("note: this session keeps")).hasSize(1);
+    assertThat(complaints)
+        .filteredOn(line -> line.startsWith("note: this session keeps"))
+        .hasSize(1);
   }
 }

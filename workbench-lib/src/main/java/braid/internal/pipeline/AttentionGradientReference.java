@@ -286,8 +286,7 @@ public final class AttentionGradientReference {
     for (int c = 0; c < headSize; c++) {
       float got = all[(row * heads + head) * headSize + c];
       double error = sum.error(c, pairs);
-      if (!AttentionReference.allows(
-          sum.sums[c], error, spec.dtype(), got, given, differences)) {
+      if (!AttentionReference.allows(sum.sums[c], error, spec.dtype(), got, given, differences)) {
         return AttentionReference.wrong(
             plan.place().rank(),
             "%s[%d, %d]".formatted(part, row, head * headSize + c),

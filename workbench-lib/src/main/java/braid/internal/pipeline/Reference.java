@@ -451,9 +451,7 @@ public final class Reference implements AutoCloseable {
       var judgement = access.judge(exactly(expected), got.dtype(), got.memory());
       double at = access.get(expected.dtype(), expectedBytes, judgement.largestAt());
       differences.add(
-          (long) expected.rows() * expected.columns(),
-          judgement.largest(),
-          tolerance.allowed(at));
+          (long) expected.rows() * expected.columns(), judgement.largest(), tolerance.allowed(at));
       return Optional.empty();
     }
     return Optional.of(

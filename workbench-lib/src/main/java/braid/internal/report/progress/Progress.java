@@ -141,16 +141,16 @@ public final class Progress implements AutoCloseable {
           !outcome.isEmpty()
               ? String.format(Locale.ROOT, "%s in %.1f s", outcome, seconds)
               : done >= steps
-              ? String.format(
-                  Locale.ROOT, "%s %d %s in %.1f s", task.done, steps, task.steps, seconds)
-              : String.format(
-                  Locale.ROOT,
-                  "%s ended after %d of %d %s, %.1f s",
-                  task.doing,
-                  done,
-                  steps,
-                  task.steps,
-                  seconds);
+                  ? String.format(
+                      Locale.ROOT, "%s %d %s in %.1f s", task.done, steps, task.steps, seconds)
+                  : String.format(
+                      Locale.ROOT,
+                      "%s ended after %d of %d %s, %.1f s",
+                      task.doing,
+                      done,
+                      steps,
+                      task.steps,
+                      seconds);
       show(MimeBundle.text(line).asProgress());
     }
   }
