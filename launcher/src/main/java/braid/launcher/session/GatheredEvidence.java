@@ -21,6 +21,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.UUID;
@@ -91,7 +92,7 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
       return inMemory.orElseGet(
           () -> {
             var run = saved.orElseThrow();
-            return Runs.in(run.directory().getParent()).load(run.id());
+            return Runs.in(Objects.requireNonNull(run.directory().getParent())).load(run.id());
           });
     }
   }
