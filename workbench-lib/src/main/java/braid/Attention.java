@@ -7,6 +7,7 @@ import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
 import braid.model.MemoryKind;
+import braid.model.Verification;
 import braid.model.VerificationFailed;
 import braid.schedule.Part;
 import org.jspecify.annotations.Nullable;
@@ -180,22 +181,25 @@ public final class Attention extends ChainLink {
   /// in double precision. Each value has its own bound, from the roundings of fp32 and of the
   /// output's type. The comparison takes about `spec().flops()` plain operations of the host.
   ///
+  /// @return what was compared on all ranks
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
   @Override
-  public void verify() {
-    verify(null, () -> {});
+  public Verification verify() {
+    return verify(null, () -> {});
   }
 
   /// Runs once and compares with attention in double precision: every error must be at most `atol`
   /// + `rtol` × |expected|.
   ///
+  /// @return what was compared on all ranks
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
-  public void verify(double atol, double rtol) {
-    verify(new Tolerance(atol, rtol), () -> {});
+  public Verification verify(double atol, double rtol) {
+    return verify(new Tolerance(atol, rtol), () -> {});
   }
 
   /// Verifies the results after `changed` has run, by which tests alter them.
-  void verify(@Nullable Tolerance tolerance, Runnable changed) {
-    lease.verify(changed, () -> AttentionReference.compare(lease.plan(), tolerance));
+  Verification verify(@Nullable Tolerance tolerance, Runnable changed) {
+    return lease.verify(
+        changed, differences -> AttentionReference.compare(lease.plan(), tolerance, differences));
   }
 }

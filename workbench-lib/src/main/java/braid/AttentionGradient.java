@@ -8,6 +8,7 @@ import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
 import braid.model.MemoryKind;
+import braid.model.Verification;
 import braid.model.VerificationFailed;
 import braid.schedule.Part;
 import java.util.List;
@@ -238,28 +239,31 @@ public final class AttentionGradient extends ChainLink {
   /// own bound, from the roundings of fp32 and of the gradients' type. The comparison takes about
   /// five times `spec().flops()` plain operations of the host.
   ///
+  /// @return what was compared on all ranks
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
   @Override
-  public void verify() {
-    verify(null, () -> {});
+  public Verification verify() {
+    return verify(null, () -> {});
   }
 
   /// Runs once and compares with gradients in double precision: every error must be at most `atol`
   /// + `rtol` × |expected|.
   ///
+  /// @return what was compared on all ranks
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
-  public void verify(double atol, double rtol) {
-    verify(new Tolerance(atol, rtol), () -> {});
+  public Verification verify(double atol, double rtol) {
+    return verify(new Tolerance(atol, rtol), () -> {});
   }
 
   /// Verifies the results after `changed` has run, by which tests alter them.
-  void verify(@Nullable Tolerance tolerance, Runnable changed) {
-    lease.verify(
+  Verification verify(@Nullable Tolerance tolerance, Runnable changed) {
+    return lease.verify(
         changed,
-        () ->
+        differences ->
             AttentionGradientReference.compare(
                 lease.plan(),
                 tolerance,
+                differences,
                 (part, numbers) -> group().gather("gather of the " + part, numbers)));
   }
 }

@@ -135,10 +135,9 @@ final class Candidates {
     var load = new MachineLoad(group);
     try (var _ = Progress.reportedElsewhere()) {
       build.accept(candidates);
-      for (int done = 0; done < candidates.size(); done++) {
-        int verified = done;
-        progress.ifPresent(n -> n.verifying(verified));
-        candidates.get(done).work().verify();
+      for (var candidate : candidates) {
+        progress.ifPresent(n -> n.verifying(candidate.configuration().toString()));
+        candidate.work().verify();
       }
       var columns = problem.apply(candidates.getFirst());
       // Studies of earlier versions have no such column; all of them were timed one by one.
@@ -152,6 +151,7 @@ final class Candidates {
       progress.ifPresent(n -> n.found(study));
       return study;
     } finally {
+      progress.ifPresent(TuningProgress::close);
       candidates.reversed().forEach(each -> each.work().close());
     }
   }

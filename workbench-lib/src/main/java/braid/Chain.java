@@ -4,6 +4,7 @@ import braid.model.BraidException;
 import braid.model.Overlap;
 import braid.model.Profile;
 import braid.model.Timing;
+import braid.model.Verification;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -209,29 +210,40 @@ public final class Chain implements AutoCloseable {
   public long[] time(int iterations, Timing form) {
     Given.check("form", form);
     var ready = ready();
-    return switch (form) {
-      case LATENCY -> new Measurement(group, this::iterate).time(iterations);
-      case BACK_TO_BACK ->
-          Measurement.time(group, iterations, before -> ready.runInFlight(iterations, before));
-    };
+    return ready.exclusively(
+        "time",
+        () ->
+            switch (form) {
+              case LATENCY -> new Measurement(group, this::iterate).time(iterations);
+              case BACK_TO_BACK ->
+                  Measurement.time(
+                      group, iterations, before -> ready.runInFlight(iterations, before));
+            });
   }
 
   /// Runs the iterations one at a time and returns this rank's spans. With several links, streams
   /// of the first one are named `1 comm` and so on.
   public Profile profile(int iterations) {
-    var _ = ready();
+    var ready = ready();
     var lanes = new ArrayList<Measurement.Lanes>();
     for (int i = 0; i < links.size(); i++) {
       var prefix = links.size() == 1 ? "" : i + 1 + " ";
       lanes.add(new Measurement.Lanes(prefix, links.get(i).lease.plan().streams()));
     }
-    return new Measurement(group, this::iterate).profile(iterations, lanes, this::configuration);
+    return ready.exclusively(
+        "profile",
+        () ->
+            new Measurement(group, this::iterate).profile(iterations, lanes, this::configuration));
   }
 
   /// Verifies each link alone, in order; see [Pipeline#verify()] and [Attention#verify()].
-  public void verify() {
-    var _ = ready();
-    links.forEach(ChainLink::verify);
+  ///
+  /// @return what was compared, of all links
+  public Verification verify() {
+    return ready()
+        .exclusively(
+            "verify",
+            () -> links.stream().map(ChainLink::verify).reduce(Verification::and).orElseThrow());
   }
 
   /// The links, their ranks, backend, link and memory, as columns of a table.

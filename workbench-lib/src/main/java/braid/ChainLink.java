@@ -2,6 +2,7 @@ package braid;
 
 import braid.model.Profile;
 import braid.model.Timing;
+import braid.model.Verification;
 import braid.model.VerificationFailed;
 import braid.schedule.Schedule;
 
@@ -57,8 +58,9 @@ public abstract sealed class ChainLink implements AutoCloseable
 
   /// Runs once and compares the results with a reference.
   ///
+  /// @return what was compared on all ranks
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
-  public abstract void verify();
+  public abstract Verification verify();
 
   final void checkOpen() {
     lease.checkOpen();

@@ -377,12 +377,8 @@ public final class Collectives {
               engine.iteration(iteration);
               body.accept(logged);
             });
-    try {
-      return measurement.profile(
-          iterations, List.of(new Measurement.Lanes("", streams())), record::configuration);
-    } finally {
-      engine.iteration(0);
-    }
+    var lanes = List.of(new Measurement.Lanes("", streams()));
+    return engine.profiling(() -> measurement.profile(iterations, lanes, record::configuration));
   }
 
   private List<Stream> streams() {

@@ -1,5 +1,6 @@
 package braid;
 
+import braid.internal.collective.CollectiveEngine;
 import braid.internal.context.RankContext;
 import braid.internal.rank.Closing;
 import braid.model.BraidException;
@@ -138,6 +139,14 @@ final class GroupRegistry implements RankContext.RankLocal {
 
   synchronized void forget(ProcessGroup group) {
     groups.remove(group.name(), group);
+  }
+
+  @Override
+  public synchronized List<String> unfinished() {
+    return groups.values().stream()
+        .flatMap(group -> group.resources(CollectiveEngine.class).stream())
+        .flatMap(engine -> engine.unreceivedMessages().stream())
+        .toList();
   }
 
   @Override

@@ -5,8 +5,11 @@ import braid.internal.memory.Counter;
 import braid.internal.pipeline.Flight;
 import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.Sequence;
+import braid.internal.rank.Need;
+import braid.internal.rank.Waits;
 import braid.model.BraidException;
 import braid.natives.profiling.NvtxRange;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntConsumer;
 import java.util.function.Supplier;
@@ -23,6 +26,8 @@ final class Iterations {
   private final Sequence sequence;
   private final Call call;
   private final Supplier<String> name;
+  private final Waits waits;
+  private final Need need;
   private final NvtxRange range;
   private long enqueueNanos;
 
@@ -112,11 +117,40 @@ final class Iterations {
                 .toList());
     this.call = Call.of("run of `%s`".formatted(what));
     this.name = name;
+    this.waits = group.context().waits();
+    this.need = Need.of(() -> "in " + call.name(), this::absent);
     this.range = NvtxRange.named(() -> "braid " + what);
+  }
+
+  /// Runs a call during which no other thread of this rank may run pipelines of the same groups.
+  ///
+  /// @param doing name of the call: "verify"
+  <T> T exclusively(String doing, Supplier<T> body) {
+    Supplier<String> what = () -> "%s of %s".formatted(doing, name.get());
+    var nested = body;
+    for (var group : groups) {
+      var inner = nested;
+      nested = () -> group.calls().exclusively(what, inner);
+    }
+    return nested.get();
+  }
+
+  void exclusively(String doing, Runnable body) {
+    var _ =
+        exclusively(
+            doing,
+            () -> {
+              body.run();
+              return true;
+            });
   }
 
   /// Runs one iteration and waits for its end on this rank.
   void run(int iteration) {
+    exclusively("run", () -> runAlone(iteration));
+  }
+
+  private void runAlone(int iteration) {
     members.forEach(Member::begin);
     try (var _ = range.open()) {
       enter();
@@ -124,7 +158,7 @@ final class Iterations {
       countReplay(sequence.turn(iteration));
       sequence.launch(null);
       enqueueNanos = System.nanoTime() - begin;
-      sequence.synchronize(this::end);
+      waits.calling(need, () -> sequence.synchronize(this::end));
     } catch (RuntimeException | Error e) {
       members.forEach(member -> member.abort(e));
       throw e;
@@ -137,16 +171,22 @@ final class Iterations {
   /// @param before called before each iteration is enqueued, with the number of iterations that
   ///   have ended
   long[] runInFlight(int iterations, IntConsumer before) {
+    return exclusively("run", () -> flight(iterations, before));
+  }
+
+  private long[] flight(int iterations, IntConsumer before) {
     members.forEach(Member::begin);
     try (var flight = new Flight(sequence, iterations, this::end)) {
       for (int i = 0; i < iterations; i++) {
         before.accept(flight.ended());
         try (var _ = range.open()) {
           enter();
-          countReplay(flight.launch());
+          waits.calling(need, () -> countReplay(flight.launch()));
         }
       }
-      return flight.finish();
+      var nanos = new ArrayList<long[]>();
+      waits.calling(need, () -> nanos.add(flight.finish()));
+      return nanos.getFirst();
     } catch (RuntimeException | Error e) {
       members.forEach(member -> member.abort(e));
       throw e;
@@ -157,6 +197,16 @@ final class Iterations {
     for (var group : groups) {
       group.calls().enter(call);
     }
+  }
+
+  /// Returns the ranks that have not begun this rank's latest iteration and that a stream waits
+  /// for.
+  private List<Integer> absent() {
+    return groups.stream()
+        .flatMap(group -> group.calls().absent().stream())
+        .distinct()
+        .filter(groups.getFirst().context().backend()::awaits)
+        .toList();
   }
 
   private String end() {

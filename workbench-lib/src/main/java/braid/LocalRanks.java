@@ -19,6 +19,7 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ForkJoinPool;
 import java.util.stream.Collectors;
 
 /// Ranks that are threads of this process, for tests. They have the same groups, memory, streams
@@ -29,7 +30,8 @@ import java.util.stream.Collectors;
 /// ```
 ///
 /// A rank that waits only for ranks whose bodies have ended fails at once: those cannot arrive any
-/// more.
+/// more. So do ranks that wait for each other, unless their bodies have started threads, which may
+/// still make the missing calls.
 public final class LocalRanks {
   private LocalRanks() {}
 
@@ -119,7 +121,7 @@ public final class LocalRanks {
     try {
       context.run(
           () -> {
-            context.waits().begin(() -> departed(ended));
+            context.waits().begin(() -> departed(ended), () -> isAlone(context));
             body.run(GroupRegistry.of(context).world());
             ended.add(context);
             return true;
@@ -137,6 +139,13 @@ public final class LocalRanks {
         .filter(RankContext::isIdle)
         .map(context -> context.place().rank())
         .collect(Collectors.toSet());
+  }
+
+  /// Returns true if a rank has no thread but that of its body: neither one that the body has
+  /// started nor one of the common pool.
+  private static boolean isAlone(RankContext context) {
+    var pool = ForkJoinPool.commonPool();
+    return !context.hasThreads() && pool.isQuiescent() && pool.getDelayedTaskCount() == 0;
   }
 
   private static void rethrow(Queue<Throwable> failures) {

@@ -8,6 +8,7 @@ import braid.model.BraidException;
 import braid.model.Profile;
 import braid.model.Span;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -46,28 +47,22 @@ record Measurement(ProcessGroup group, Iteration iteration) {
   /// Returns the nanoseconds of each iteration on this rank. All ranks begin together.
   long[] time(int iterations) {
     checkIterations("time", iterations);
-    return times(iterations, TIMING).nanos;
+    return together(group, iterations, TIMING, done -> times(iterations, done).nanos);
   }
 
   /// Begin of each iteration on this rank's clock, and its duration.
   @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
   private record Times(long[] starts, long[] nanos) {}
 
-  private Times times(int iterations, Progress.Task task) {
-    return together(
-        group,
-        iterations,
-        task,
-        done -> {
-          var times = new Times(new long[iterations], new long[iterations]);
-          for (int i = 0; i < iterations; i++) {
-            times.starts[i] = System.nanoTime();
-            iteration.run(i);
-            times.nanos[i] = System.nanoTime() - times.starts[i];
-            done.accept(i + 1);
-          }
-          return times;
-        });
+  private Times times(int iterations, IntConsumer done) {
+    var times = new Times(new long[iterations], new long[iterations]);
+    for (int i = 0; i < iterations; i++) {
+      times.starts[i] = System.nanoTime();
+      iteration.run(i);
+      times.nanos[i] = System.nanoTime() - times.starts[i];
+      done.accept(i + 1);
+    }
+    return times;
   }
 
   /// Measures iterations that are not timed one by one, such as those in flight. All ranks begin
@@ -98,8 +93,22 @@ record Measurement(ProcessGroup group, Iteration iteration) {
       int iterations, List<Lanes> lanes, Supplier<SequencedMap<String, String>> configuration) {
     checkIterations("profile", iterations);
     int plain = Math.min(iterations, MOST_PLAIN);
+    boolean reports = group.rank() == 0;
+    try (var progress =
+        Progress.of(PROFILING, iterations + plain, group.context().outbox(), reports)) {
+      return profile(iterations, plain, progress, lanes, configuration);
+    }
+  }
+
+  private Profile profile(
+      int iterations,
+      int plain,
+      Progress progress,
+      List<Lanes> lanes,
+      Supplier<SequencedMap<String, String>> configuration) {
     var plainNanos = new ArrayList<Long>();
-    timePlain((plain + 1) / 2, plainNanos);
+    int before = (plain + 1) / 2;
+    plainNanos.addAll(timePlain(before, progress::done));
     var clock = ClockAlignment.measure(group.rank(), group::gather);
     // Origin of all ranks' times, on this rank's clock.
     long origin = group.broadcast(System.nanoTime(), 0) + clock.offsetNanos();
@@ -108,7 +117,8 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     var nanos = new ArrayList<Long>();
     var spans = new ArrayList<Span>();
     try {
-      var times = times(iterations, PROFILING);
+      group.barrier();
+      var times = times(iterations, done -> progress.done(before + done));
       for (int i = 0; i < iterations; i++) {
         starts.add(times.starts[i] - origin);
         nanos.add(times.nanos[i]);
@@ -116,7 +126,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     } finally {
       lanes.stream().map(Lanes::recorded).forEach(spans::addAll);
     }
-    timePlain(plain / 2, plainNanos);
+    plainNanos.addAll(timePlain(plain / 2, done -> progress.done(before + iterations + done)));
     // Before the hardware changes its state.
     var readings = group.context().backend().readings();
     spans.sort(Comparator.comparingLong(Span::startNanos));
@@ -139,10 +149,9 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     return profile;
   }
 
-  private void timePlain(int iterations, List<Long> into) {
-    for (long each : times(iterations, PROFILING).nanos) {
-      into.add(each);
-    }
+  private List<Long> timePlain(int iterations, IntConsumer done) {
+    group.barrier();
+    return Arrays.stream(times(iterations, done).nanos).boxed().toList();
   }
 
   private static void checkIterations(String call, int iterations) {

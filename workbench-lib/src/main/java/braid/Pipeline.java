@@ -6,7 +6,6 @@ import braid.internal.pipeline.Reference;
 import braid.internal.pipeline.Tolerance;
 import braid.internal.pipeline.Tuning;
 import braid.internal.pipeline.View;
-import braid.internal.report.progress.Progress;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -14,8 +13,8 @@ import braid.model.GemmSpec.Feature;
 import braid.model.MemoryKind;
 import braid.model.Overlap;
 import braid.model.Scales;
+import braid.model.Verification;
 import braid.model.VerificationFailed;
-import braid.natives.profiling.NvtxRange;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
 import java.util.List;
@@ -38,9 +37,6 @@ import org.jspecify.annotations.Nullable;
 /// overwrite them with your own data. All ranks of the group build, run and measure a pipeline
 /// together.
 public final class Pipeline extends ChainLink {
-  private static final Progress.Task VERIFYING =
-      new Progress.Task("verifying", "verified", "steps");
-
   private final Builder recipe;
 
   private Pipeline(Builder recipe, PlanLease lease) {
@@ -436,32 +432,29 @@ public final class Pipeline extends ChainLink {
   /// and column. With integers whose sums are exact in fp32, such as the first contents, every bit
   /// must agree. The RMS of all errors is bounded too. A NaN is correct where one is expected.
   ///
+  /// @return what was compared on all ranks
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
   @Override
-  public void verify() {
-    verify(null, () -> {});
+  public Verification verify() {
+    return verify(null, () -> {});
   }
 
   /// Runs once and compares with the unfused reference: every error must be at most `atol` + `rtol`
   /// × |expected|. A NaN is correct where one is expected.
   ///
+  /// @return what was compared on all ranks
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
-  public void verify(double atol, double rtol) {
-    verify(new Tolerance(atol, rtol), () -> {});
+  public Verification verify(double atol, double rtol) {
+    return verify(new Tolerance(atol, rtol), () -> {});
   }
 
   /// Verifies the results after `changed` has run, by which tests alter them.
-  void verify(@Nullable Tolerance tolerance, Runnable changed) {
-    boolean reports = group().rank() == 0;
-    try (var _ = NvtxRange.open(() -> "braid verify " + lease.text());
-        var progress = Progress.of(VERIFYING, 2, group().context().outbox(), reports)) {
-      verify(tolerance, changed, progress::step);
-      progress.finished();
-    }
+  Verification verify(@Nullable Tolerance tolerance, Runnable changed) {
+    return lease.verify(progress -> verify(tolerance, changed, progress));
   }
 
-  private void verify(@Nullable Tolerance tolerance, Runnable changed, Consumer<String> progress) {
-    checkOpen();
+  private Verification verify(
+      @Nullable Tolerance tolerance, Runnable changed, Consumer<String> progress) {
     progress.accept("running once");
     // Marks values that a run leaves unwritten.
     lease.plan().results().stream()
@@ -475,12 +468,7 @@ public final class Pipeline extends ChainLink {
       run();
       changed.run();
       progress.accept("computing the unfused reference and comparing");
-      var verdict = reference.compare(tolerance);
-      for (var each : group().gather(verdict.orElse(""))) {
-        if (!each.isEmpty()) {
-          throw new VerificationFailed(each);
-        }
-      }
+      return lease.together(differences -> reference.compare(tolerance, differences));
     }
   }
 

@@ -2,10 +2,12 @@ package braid;
 
 import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
+import braid.internal.pipeline.Differences;
 import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Tuning;
 import braid.internal.pipeline.View;
+import braid.internal.report.progress.Progress;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Lifetime;
 import braid.internal.resource.SymmetricMemory;
@@ -14,13 +16,17 @@ import braid.model.MemoryKind;
 import braid.model.Problem;
 import braid.model.Profile;
 import braid.model.Timing;
+import braid.model.Verification;
 import braid.model.VerificationFailed;
+import braid.natives.profiling.NvtxRange;
 import braid.schedule.Part;
 import java.lang.foreign.MemorySegment;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.IntConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -28,6 +34,12 @@ import org.jspecify.annotations.Nullable;
 /// A plan while one pipeline or one attention uses it: its tensors, iterations and measurements.
 /// Closing it gives the plan back for the next one of the same problem and tuning.
 final class PlanLease implements AutoCloseable {
+  private static final Progress.Task VERIFYING =
+      new Progress.Task("verifying", "verified", "steps");
+
+  /// Prefix of the result of a rank with a wrong value.
+  private static final String WRONG = "wrong: ";
+
   private final String prefix;
   private final ProcessGroup group;
   private final Bindings bindings;
@@ -201,6 +213,10 @@ final class PlanLease implements AutoCloseable {
         plan.backend().access());
   }
 
+  Iterations iterations() {
+    return iterations;
+  }
+
   void run(int iteration) {
     checkOpen();
     iterations.run(iteration);
@@ -215,49 +231,89 @@ final class PlanLease implements AutoCloseable {
 
   long[] time(int count, Timing form) {
     checkOpen();
-    return switch (form) {
-      case LATENCY -> new Measurement(group, this::run).time(count);
-      case BACK_TO_BACK -> Measurement.time(group, count, before -> inFlight(count, before));
-    };
+    return iterations.exclusively(
+        "time",
+        () ->
+            switch (form) {
+              case LATENCY -> new Measurement(group, this::run).time(count);
+              case BACK_TO_BACK ->
+                  Measurement.time(group, count, before -> inFlight(count, before));
+            });
   }
 
   /// Returns the nanoseconds that this rank's thread took to enqueue each iteration.
   long[] timeEnqueuing(int count) {
     var nanos = new long[Math.max(count, 0)];
-    new Measurement(
+    var measurement =
+        new Measurement(
             group,
             iteration -> {
               run(iteration);
               nanos[iteration] = iterations.enqueueNanos();
-            })
-        .time(count);
+            });
+    var _ = iterations.exclusively("timeEnqueuing", () -> measurement.time(count));
     return nanos;
   }
 
   Profile profile(int count) {
     checkOpen();
-    return new Measurement(group, this::run)
-        .profile(count, List.of(new Measurement.Lanes("", plan.streams())), this::configuration);
+    var lanes = List.of(new Measurement.Lanes("", plan.streams()));
+    return iterations.exclusively(
+        "profile",
+        () -> new Measurement(group, this::run).profile(count, lanes, this::configuration));
+  }
+
+  /// Runs a verification, whose phases `body` names.
+  ///
+  /// @throws VerificationFailed on every rank, if any rank's part is wrong
+  Verification verify(Function<Consumer<String>, Verification> body) {
+    return iterations.exclusively(
+        "verify",
+        () -> {
+          checkOpen();
+          boolean reports = group.rank() == 0;
+          try (var _ = NvtxRange.open(() -> "braid verify " + text());
+              var progress = Progress.of(VERIFYING, 2, group.context().outbox(), reports)) {
+            var verification = body.apply(progress::step);
+            progress.finished(verification.toString());
+            return verification;
+          }
+        });
   }
 
   /// Runs once and compares the results of all ranks.
   ///
   /// @param changed alters the results before they are compared
-  /// @param compare returns the first wrong value of this rank in words; empty if all are right
+  /// @param compare adds the differences, and returns the first wrong value of this rank in words;
+  ///   empty if all are right
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
-  void verify(Runnable changed, Supplier<Optional<String>> compare) {
-    checkOpen();
-    // Marks values that a run leaves unwritten.
-    plan.results()
-        .forEach(view -> plan.backend().access().fill(view.dtype(), view.memory(), Float.NaN));
-    run(0);
-    changed.run();
-    group.barrier();
-    for (var each : group.gather(compare.get().orElse(""))) {
-      if (!each.isEmpty()) {
-        throw new VerificationFailed(each);
+  Verification verify(Runnable changed, Function<Differences, Optional<String>> compare) {
+    return verify(
+        progress -> {
+          progress.accept("running once");
+          // Marks values that a run leaves unwritten.
+          plan.results()
+              .forEach(
+                  view -> plan.backend().access().fill(view.dtype(), view.memory(), Float.NaN));
+          run(0);
+          changed.run();
+          group.barrier();
+          progress.accept("computing in double precision and comparing");
+          return together(compare);
+        });
+  }
+
+  /// Compares on this rank, and exchanges the results of all ranks.
+  Verification together(Function<Differences, Optional<String>> compare) {
+    var differences = new Differences();
+    var wrong = compare.apply(differences);
+    var results = group.gather(wrong.map(each -> WRONG + each).orElseGet(differences::text));
+    for (var each : results) {
+      if (each.startsWith(WRONG)) {
+        throw new VerificationFailed(each.substring(WRONG.length()));
       }
     }
+    return Differences.together(results);
   }
 
   /// Problem, tuning, ranks, backend, link and memory, as columns of a table.

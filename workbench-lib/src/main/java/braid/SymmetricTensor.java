@@ -161,7 +161,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
         progress.step(
             String.format(Locale.ROOT, "`%s`, %.1f GiB per rank", label, bytes / BYTES_PER_GIB));
         var memory = group.pool().take(call, resolved, bytes);
-        progress.finished();
+        progress.finished("");
         return memory;
       }
     }

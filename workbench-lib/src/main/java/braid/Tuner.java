@@ -295,6 +295,10 @@ public final class Tuner {
   }
 
   public Study run() {
+    return group.calls().exclusively(() -> "run of a tuner", this::study);
+  }
+
+  private Study study() {
     if (steps != null) {
       return compared(steps);
     }
@@ -364,6 +368,10 @@ public final class Tuner {
   /// all if ranks share a GPU. The chain is not changed: [Chain#with] returns the tuned one.
   public ChainStudy tune(Chain chain) {
     Given.check("chain", chain);
+    return group.calls().exclusively(() -> "tune of " + chain, () -> tuned(chain));
+  }
+
+  private ChainStudy tuned(Chain chain) {
     requireNoOther("gemm", "a chain", spec);
     requireNoOther("steps", "a chain", steps);
     var best = new ArrayList<>(chain.pipelines().stream().map(Pipeline::overlap).toList());

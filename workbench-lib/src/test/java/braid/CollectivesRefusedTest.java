@@ -311,14 +311,14 @@ class CollectivesRefusedTest {
             comm.barrier();
             return;
           }
-          var first = Thread.ofPlatform().start(comm::barrier);
+          var first = Thread.ofPlatform().name("first").start(comm::barrier);
           while (world.context().waits().current().isEmpty()) {
             Thread.onSpinWait();
           }
           try {
             refused(
-                "barrier in group `world`: another thread of this rank is in a collective; call"
-                    + " collectives from one thread, so that all ranks call them in the same order",
+                "barrier in group `world` on thread `rank-0`: thread `first` of this rank is in"
+                    + " barrier in group `world`; call collectives from one thread, so that all ranks call them in the same order",
                 comm::barrier);
           } finally {
             wasRefused.countDown();

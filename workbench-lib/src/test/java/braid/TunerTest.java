@@ -127,7 +127,7 @@ class TunerTest {
     assertThat(shown.getFirst())
         .startsWith("display tuner-")
         .contains("verifying 2 configurations");
-    assertThat(shown.getLast()).startsWith("update tuner-").contains("tuning 18/18 · done");
+    assertThat(shown.getLast()).startsWith("update tuner-").contains("tuning 20/20 · done");
     assertThat(ofRanks.get(0).published())
         .filteredOn(b -> b.data().containsKey(StudyJson.MIME))
         .hasSize(1);
@@ -154,7 +154,7 @@ class TunerTest {
     int rounds = studies.element().repeats();
     assertThat(rounds).isBetween(Tuner.DEFAULT_REPEATS, Tuner.MAX_REPEATS);
     assertThat(List.copyOf(kept.shown()).getLast())
-        .contains("tuning %1$d/%1$d · done after %2$d rounds".formatted(4 * rounds, rounds));
+        .contains("tuning %1$d/%1$d · done after %2$d rounds".formatted(3 + 4 * rounds, rounds));
   }
 
   @Test

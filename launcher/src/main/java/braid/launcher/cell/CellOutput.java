@@ -11,6 +11,10 @@ public interface CellOutput {
 
   void stderr(String text);
 
+  /// Receives a line of stderr about the ranks themselves, beside `stderr` itself: for clients that
+  /// show a cell's output only when it ends.
+  default void notice(String line) {}
+
   /// Shows a display. A non-empty `displayId` names it, so that `update` can replace it later.
   void display(MimeBundle bundle, String displayId);
 

@@ -7,8 +7,10 @@ import braid.launcher.ranks.RankProcess;
 import braid.launcher.wire.ToRank;
 import braid.model.MimeBundle;
 import java.io.IOException;
+import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import org.jspecify.annotations.Nullable;
 
 /// One cell's output on its way from the ranks to the client: merged, ordered, limited, and
@@ -21,6 +23,7 @@ public final class CellRun {
   private volatile OutputMerger merger;
   private final OutputQueue queue;
   private final Object delivery = new Object();
+  private final Queue<String> notices = new ConcurrentLinkedQueue<>();
   private final Set<Integer> silent = ConcurrentHashMap.newKeySet();
 
   /// Creates the output of a cell; `first` is the lowest rank that runs it.
@@ -76,13 +79,18 @@ public final class CellRun {
   /// Reports that a rank does not answer, once per cell.
   public void silent(RankEvent.Silent event) {
     if (silent.add(event.rank())) {
-      text(Channel.STDERR, event + "\n");
+      notice(event.toString());
     }
   }
 
   public void answersAgain(RankEvent.AnswersAgain event) {
     silent.remove(event.rank());
-    text(Channel.STDERR, event + "\n");
+    notice(event.toString());
+  }
+
+  private void notice(String line) {
+    text(Channel.STDERR, line + "\n");
+    notices.add(line);
   }
 
   /// Adds a display of a rank: that of the first rank, or of every rank with its label.
@@ -132,6 +140,9 @@ public final class CellRun {
   public void deliver() {
     merger.tick(System.nanoTime());
     synchronized (delivery) {
+      for (var line = notices.poll(); line != null; line = notices.poll()) {
+        output.notice(line);
+      }
       for (var item = queue.next(); item != null; item = queue.next()) {
         switch (item) {
           case OutputItem.Text text when text.channel() == Channel.STDOUT ->

@@ -83,6 +83,11 @@ final class CellEngine {
     return CellThreads.any(classes::has);
   }
 
+  /// Returns true if no thread but the calling one runs code of a cell.
+  boolean isAlone() {
+    return !CellThreads.anyOther(classes::has, Thread.currentThread());
+  }
+
   /// Stops the running cell, from another thread.
   void interrupt() {
     run.stop();

@@ -18,6 +18,9 @@ public final class CellThreads {
   private static final String FOLDER = "braid-threads-";
   private static final String FILE = "threads";
 
+  /// Id of no thread.
+  static final long NO_THREAD = 0;
+
   /// Name of a folder, with the process that created it.
   private static final Pattern FOLDER_NAME = Pattern.compile(FOLDER + "(\\d+)-\\d+");
 
@@ -42,18 +45,32 @@ public final class CellThreads {
 
   /// Returns true if there is such a thread, or if threads cannot be listed.
   static boolean any(Predicate<String> isOfCell) {
+    return any(isOfCell, NO_THREAD);
+  }
+
+  /// Returns true if there is another such thread, or if threads cannot be listed.
+  static boolean anyOther(Predicate<String> isOfCell, Thread thread) {
+    return any(isOfCell, thread.threadId());
+  }
+
+  private static boolean any(Predicate<String> isOfCell, long except) {
     try {
-      return find(dump(), isOfCell);
+      return find(dump(), isOfCell, except);
     } catch (IOException e) {
       return true;
     }
   }
 
-  static boolean find(List<String> dump, Predicate<String> isOfCell) {
+  /// @param except id of a thread that does not count
+  static boolean find(List<String> dump, Predicate<String> isOfCell, long except) {
+    boolean skipped = false;
     boolean own = false;
     boolean timed = false;
     for (var line : dump) {
       var frame = FRAME.matcher(line);
+      if (skipped && !line.startsWith("#")) {
+        continue;
+      }
       if (frame.matches()) {
         var name = frame.group(1);
         boolean waits = timed && SCHEDULES.contains(name);
@@ -61,6 +78,7 @@ public final class CellThreads {
           return true;
         }
       } else if (line.startsWith("#")) {
+        skipped = line.startsWith("#" + except + " ");
         own = OWN.matcher(line).matches();
         timed = TIMED.matcher(line).matches();
       }

@@ -126,11 +126,15 @@ public final class RankMain {
     };
   }
 
-  /// Runs a step. If a wait ended because ranks had departed, the step fails even if its code
-  /// caught that: the ranks are at different calls, which only a new epoch repairs.
+  /// Runs a step. If a wait ended because ranks had departed, or waited for each other, the step
+  /// fails even if its code caught that: the ranks are at different calls, which only a new epoch
+  /// repairs.
   private FromRank.Answer invoke(ToRank.Invoke invoke) {
     step = invoke.step();
-    context.waits().begin(() -> departed.step() == invoke.step() ? departed.ranks() : Set.of());
+    context
+        .waits()
+        .begin(
+            () -> departed.step() == invoke.step() ? departed.ranks() : Set.of(), engine::isAlone);
     var answer = engine.invoke(invoke);
     var departure = context.waits().end();
     restoreStreams();
@@ -175,6 +179,8 @@ public final class RankMain {
 
   private void mark(long number) throws IOException {
     restoreStreams();
+    context.unfinished().forEach(line -> System.err.println("note: " + line));
+    System.err.flush();
     LibC.flushAll();
     var mark = new OutputMark(token, number).bytes();
     out.write(mark);

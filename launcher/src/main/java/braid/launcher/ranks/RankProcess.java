@@ -36,6 +36,7 @@ public final class RankProcess {
   private volatile @Nullable Connection execution;
   private volatile @Nullable Connection control;
   private volatile @Nullable Death death;
+  private final CompletableFuture<Void> reported = new CompletableFuture<>();
   private volatile @Nullable Heartbeat heartbeat;
   private final Map<Long, CompletableFuture<Void>> deliveries = new HashMap<>();
   private final Map<Long, CompletableFuture<Boolean>> idleQueries = new ConcurrentHashMap<>();
@@ -332,32 +333,50 @@ public final class RankProcess {
     }
   }
 
-  /// Reports the death after all output of the rank.
+  /// Ends the requests of the dead rank at once, since other ranks may wait for it. Reports the
+  /// death after all output of the rank, which a slow client may delay.
   private void awaitExit(Thread out, Thread err) {
     try {
       process.waitFor();
+      var how = new Death(rank, process.pid(), process.exitValue());
+      boolean first = endRequests(how);
       out.join(PIPE_PATIENCE);
       err.join(PIPE_PATIENCE);
       CellThreads.sweep();
-      died(new Death(rank, process.pid(), process.exitValue()));
+      if (first) {
+        reportDeath(how);
+      }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
   }
 
-  private void died(Death how) {
+  /// Returns false if the death was known.
+  private boolean endRequests(Death how) {
     synchronized (pending) {
       if (death != null) {
-        return;
+        return false;
       }
       death = how;
       pending.forEach(p -> p.completeExceptionally(new RankDied(how)));
       pending.clear();
     }
     completeDeliveries();
+    return true;
+  }
+
+  private void reportDeath(Death how) {
     close(execution);
     close(control);
     events.accept(new RankEvent.Died(rank, how));
+    reported.complete(null);
+  }
+
+  /// Waits until all output of a dead rank has been read, or for a time after its death.
+  public void awaitOutput() {
+    if (death != null) {
+      reported.join();
+    }
   }
 
   private static void close(@Nullable Connection connection) {
@@ -384,7 +403,10 @@ public final class RankProcess {
                 System.err.println(
                     "braid: rank %d (pid %d) was killed but has not ended within %d s; its GPU stays in use until it ends"
                         .formatted(rank, pid(), KILL_PATIENCE.toSeconds()));
-                died(new Death(rank, pid(), Death.KILLED));
+                var how = new Death(rank, pid(), Death.KILLED);
+                if (endRequests(how)) {
+                  reportDeath(how);
+                }
               }
             });
   }

@@ -109,6 +109,7 @@ public final class RankSet implements AutoCloseable {
     var unproven = new Unproven();
     while (attached.getCount() > 0) {
       for (var rank : ranks) {
+        rank.awaitOutput();
         rank.death().ifPresent(RankSet::diedAtStart);
       }
       if (System.nanoTime() > deadline) {

@@ -14,14 +14,15 @@ import braid.model.MimeBundle;
 import braid.model.Profile;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.AbstractList;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
-import java.util.SequencedMap;
 import java.util.TreeMap;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
@@ -37,13 +38,17 @@ import org.jspecify.annotations.Nullable;
 import tech.tablesaw.api.Table;
 
 /// Measurements of the ranks, gathered in the front: the k-th profiles of all ranks form the k-th
-/// set. Everything is saved under `runs/` immediately. `%%front` cells see it as `profiles`.
+/// set. Everything is saved under `runs/` immediately. `%%front` cells see it as `profiles`. Only
+/// the latest measurements stay in memory; older ones are read again when they are asked for.
 public final class GatheredEvidence implements Displayable, AutoCloseable {
   private static final String UNWRITTEN = "the manifest of this run could not be written: ";
   private static final Map<String, GatheredEvidence> BY_NAME = new ConcurrentHashMap<>();
 
   /// Most unsaved bundles, and MiB of them. A rank that publishes more blocks.
   private static final int ROOM = 64;
+
+  /// Number of the latest measurements that stay in memory.
+  static final int MOST_IN_MEMORY = 16;
 
   private final String name = UUID.randomUUID().toString();
   private final Path directory;
@@ -52,8 +57,45 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
   private final ExecutorService saver =
       Executors.newSingleThreadExecutor(
           Thread.ofPlatform().daemon().name("braid-gather").factory());
-  private final List<Evidence> all = new ArrayList<>();
+  private final List<Measured> all = new ArrayList<>();
+
+  /// Number of old measurements that could not be saved and are lost.
+  private int dropped;
+
   private final Semaphore room = new Semaphore(ROOM);
+
+  /// A measurement: in memory if it is one of the latest, and saved unless that failed.
+  ///
+  /// @param subject what was measured; a later measurement of the same subject replaces it in
+  ///   tables
+  private record Measured(
+      Class<? extends Evidence> type,
+      Object subject,
+      String headline,
+      Optional<Runs.SavedRun> saved,
+      Optional<Evidence> inMemory) {
+    static Measured of(Evidence evidence, Optional<Runs.SavedRun> saved) {
+      var subject =
+          switch (evidence) {
+            case ProfileSet set -> set.configuration();
+            case Study study -> List.of(study.problem(), study.reference(), study.ranks());
+          };
+      return new Measured(
+          evidence.getClass(), subject, evidence.headline(), saved, Optional.of(evidence));
+    }
+
+    Measured onDisk() {
+      return new Measured(type, subject, headline, saved, Optional.empty());
+    }
+
+    Evidence evidence() {
+      return inMemory.orElseGet(
+          () -> {
+            var run = saved.orElseThrow();
+            return Runs.in(Objects.requireNonNull(run.directory().getParent())).load(run.id());
+          });
+    }
+  }
 
   /// Profiles without matches of all ranks of their group: by the group's size, then by rank.
   private final Map<Integer, TreeMap<Integer, ArrayDeque<Profile>>> waiting = new HashMap<>();
@@ -134,12 +176,51 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
   }
 
   private void keep(Optional<Evidence> evidence) {
-    if (evidence.isPresent()) {
-      synchronized (all) {
-        all.add(evidence.get());
-      }
-      save(evidence.get());
+    if (evidence.isEmpty()) {
+      return;
     }
+    Optional<Runs.SavedRun> saved = Optional.empty();
+    try {
+      saved = Optional.of(save(evidence.get()));
+    } finally {
+      add(Measured.of(evidence.get(), saved));
+    }
+  }
+
+  private void add(Measured measured) {
+    boolean first = false;
+    synchronized (all) {
+      all.add(measured);
+      int old = all.size() - MOST_IN_MEMORY - 1;
+      if (old >= 0 && all.get(old).saved.isPresent()) {
+        all.set(old, all.get(old).onDisk());
+      } else if (old >= 0) {
+        all.remove(old);
+        first = dropped++ == 0;
+      }
+    }
+    if (first) {
+      complaint.accept(
+          "note: this session keeps its latest %d measurements in memory; older ones that could not be saved are dropped"
+              .formatted(MOST_IN_MEMORY));
+    }
+  }
+
+  private List<Measured> measured() {
+    synchronized (all) {
+      return List.copyOf(all);
+    }
+  }
+
+  /// Returns the latest measurement of each subject, in the order of their first ones.
+  private <T extends Evidence> List<T> latest(Class<T> type) {
+    var latest = new LinkedHashMap<Object, Measured>();
+    for (var each : measured()) {
+      if (each.type.equals(type)) {
+        latest.put(each.subject, each);
+      }
+    }
+    return latest.values().stream().map(each -> type.cast(each.evidence())).toList();
   }
 
   /// Sets the experiment whose manifest lists later measurements. It begins with the first one.
@@ -160,7 +241,7 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
   }
 
   /// Saves it in the folder of the run that measured it.
-  private void save(Evidence evidence) {
+  private Runs.SavedRun save(Evidence evidence) {
     var recording = experiment;
     var folder = directory;
     try {
@@ -181,6 +262,7 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
         complaint.accept(UNWRITTEN + e);
       }
     }
+    return savedRun;
   }
 
   /// Returns the manifest: everything needed to repeat and to trust the results.
@@ -192,11 +274,21 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
     return recording.manifest();
   }
 
-  /// Returns all measurements so far, the oldest first.
+  /// Returns all measurements so far, the oldest first. Those that are only on disk are read when
+  /// they are taken from the list.
   public List<Evidence> all() {
-    synchronized (all) {
-      return List.copyOf(all);
-    }
+    var measured = measured();
+    return new AbstractList<>() {
+      @Override
+      public Evidence get(int index) {
+        return measured.get(index).evidence();
+      }
+
+      @Override
+      public int size() {
+        return measured.size();
+      }
+    };
   }
 
   /// Returns the latest profile of all ranks.
@@ -206,13 +298,7 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
 
   /// The latest profile of each configuration, in the order of their first profiles.
   public List<ProfileSet> sets() {
-    var latest = new LinkedHashMap<SequencedMap<String, String>, ProfileSet>();
-    for (var evidence : all()) {
-      if (evidence instanceof ProfileSet set) {
-        latest.put(set.configuration(), set);
-      }
-    }
-    return List.copyOf(latest.values());
+    return latest(ProfileSet.class);
   }
 
   /// The latest profile whose configuration has those values, such as a pattern or a method, or a
@@ -251,26 +337,15 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
   /// Returns the tuner's latest result for each problem, in the order of their first results:
   /// `Study.compared(profiles.studies())` joins them.
   public List<Study> studies() {
-    var latest = new LinkedHashMap<List<Object>, Study>();
-    for (var evidence : all()) {
-      if (evidence instanceof Study study) {
-        latest.put(List.of(study.problem(), study.reference(), study.ranks()), study);
-      }
-    }
-    return List.copyOf(latest.values());
+    return latest(Study.class);
   }
 
   private <T extends Evidence> T last(Class<T> type, String remedy) {
-    @Nullable T found = null;
-    for (var evidence : all()) {
-      if (type.isInstance(evidence)) {
-        found = type.cast(evidence);
-      }
-    }
-    if (found == null) {
-      throw new BraidException("no cell has " + remedy);
-    }
-    return found;
+    return measured().reversed().stream()
+        .filter(each -> each.type.equals(type))
+        .findFirst()
+        .map(each -> type.cast(each.evidence()))
+        .orElseThrow(() -> new BraidException("no cell has " + remedy));
   }
 
   /// Returns everything saved in this directory, also by earlier sessions.
@@ -287,8 +362,15 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
   public String toString() {
     var text = new StringBuilder();
     int number = 0;
-    for (var evidence : all()) {
-      text.append(number++).append("  ").append(evidence.headline()).append('\n');
+    int lost;
+    synchronized (all) {
+      lost = dropped;
+    }
+    if (lost > 0) {
+      text.append("%d older, which could not be saved, were dropped%n".formatted(lost));
+    }
+    for (var each : measured()) {
+      text.append(number++).append("  ").append(each.headline).append('\n');
     }
     return text.isEmpty() ? "nothing has been measured yet" : text.toString().stripTrailing();
   }

@@ -336,6 +336,9 @@ public final class Session implements AutoCloseable {
     try {
       long number = drain.begin(ranks().size());
       drain.await(cluster.fanOut().mark(number));
+      for (var rank : ranks().all()) {
+        rank.awaitOutput();
+      }
       evidence.awaitSaved();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

@@ -17,7 +17,7 @@ class CellThreadsTest {
     for (var frame : frames) {
       dump.add("    at " + frame);
     }
-    return CellThreads.find(dump, name -> name.toUpperCase(Locale.ROOT).startsWith("REPL."));
+    return CellThreads.find(dump, name -> name.toUpperCase(Locale.ROOT).startsWith("REPL."), 5);
   }
 
   @Test
@@ -43,6 +43,7 @@ class CellThreadsTest {
         "#23 \"\" virtual WAITING 2026-11-22T02:20:18Z | REPL.$JShell$12.lambda$do_it$$0($JShell$12.java:5) | true",
         "#23 \"x\" RUNNABLE 2026-11-22T02:20:18Z | REPL.$JShell$12$Mine.run($JShell$12.java:5) | true",
         "#23 \"x\" RUNNABLE 2026-11-22T02:20:18Z | braid.ProcessGroup.barrier(ProcessGroup.java:5) | true",
+        "#5 \"main\" RUNNABLE 2026-11-22T02:20:18Z | REPL.$JShell$12.do_it$($JShell$12.java:5) | false",
         "#3 \"main\" RUNNABLE 2026-11-22T02:20:18Z | braid.launcher.rank.RankMain.serve(RankMain.java:5) | false",
         "#9 \"braid-0-comm\" RUNNABLE 2026-11-22T02:20:18Z | braid.internal.host.WorkQueue.work(WorkQueue.java:5) | false",
         "#9 \"Timer-0\" TIMED_WAITING 2026-11-22T02:20:18Z | java.base/java.util.TimerThread.mainLoop(Timer.java:569) | true",

@@ -133,6 +133,7 @@ class FrozenRankTest {
             line ->
                 assertThat(line)
                     .matches("rank 1 \\(pid " + pid + "\\) answers again after \\d+ s"));
+    assertThat(output.notices).containsExactlyElementsOf(output.err.toString().lines().toList());
     // No interrupt was sent while the rank was silent.
     assertThat(session.ranks().death()).isEmpty();
     assertThat(run("world.barrier(); 6 * 7").result().orElseThrow().text()).isEqualTo("42");

@@ -10,6 +10,7 @@ final class Recorded implements CellOutput {
   final StringBuilder out = new StringBuilder();
   final StringBuilder err = new StringBuilder();
   final List<String> shown = new ArrayList<>();
+  final List<String> notices = new ArrayList<>();
   String input = "";
   Runnable onStdout = () -> {};
   Runnable onStderr = () -> {};
@@ -24,6 +25,11 @@ final class Recorded implements CellOutput {
   public void stderr(String text) {
     err.append(text);
     onStderr.run();
+  }
+
+  @Override
+  public void notice(String line) {
+    notices.add(line);
   }
 
   @Override

@@ -111,6 +111,9 @@ public interface Backend extends SymmetricMemory.Allocator {
   /// Returns true if no stream has work. May be called from any thread.
   boolean isIdle();
 
+  /// Returns true if a stream waits for a signal of that rank of the world.
+  boolean awaits(int rank);
+
   /// Drops work that the streams have not started, and waits for work that they have started.
   void quiesce();
 

@@ -7,6 +7,8 @@ import braid.internal.library.LibraryCollectives;
 import braid.internal.library.LibraryCollectives.Precondition;
 import braid.internal.memory.Call;
 import braid.internal.rank.Closing;
+import braid.internal.rank.Need;
+import braid.internal.rank.SingleCaller;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.run.Executor;
 import braid.internal.work.Work;
@@ -20,6 +22,7 @@ import braid.schedule.Lane;
 import braid.schedule.Schedule;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.EnumMap;
 import java.util.HashMap;
@@ -28,7 +31,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.locks.ReentrantLock;
+import java.util.concurrent.ConcurrentLinkedDeque;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -46,8 +50,8 @@ public final class CollectiveEngine implements AutoCloseable {
 
   private final CollectiveGroup group;
 
-  /// Held during a call: ranks number their collectives, so calls need an order.
-  private final ReentrantLock lock = new ReentrantLock();
+  /// Thread in a call: ranks number their collectives, so calls need an order.
+  private final SingleCaller caller = new SingleCaller();
 
   private final Map<CollectiveRoute, Map<Lane, Stream>> streams = new HashMap<>();
 
@@ -59,7 +63,7 @@ public final class CollectiveEngine implements AutoCloseable {
   private final Map<Library, LibraryCollectives> libraries = new EnumMap<>(Library.class);
 
   /// Messages of this rank to itself that it has not received, in order.
-  private final Deque<SelfMessage> selfMessages = new ArrayDeque<>();
+  private final Deque<SelfMessage> selfMessages = new ConcurrentLinkedDeque<>();
 
   /// Memory in which this rank computes sums.
   private @Nullable PrivateMemory inbox;
@@ -118,13 +122,17 @@ public final class CollectiveEngine implements AutoCloseable {
   }
 
   /// A collective with its tensors, cached for equal calls.
-  private static final class Prepared {
+  private final class Prepared {
     private final Call groupCall;
+    private final Need need;
     private final NvtxRange range;
     private @Nullable Executable compiled;
 
-    Prepared(Call groupCall) {
+    Prepared(Call groupCall, boolean needsAll) {
       this.groupCall = groupCall;
+      this.need =
+          new Need(
+              () -> "in " + in(groupCall.name()), false, group.scope(), "", () -> absent(needsAll));
       this.range = NvtxRange.named(() -> "braid " + groupCall);
     }
   }
@@ -137,7 +145,7 @@ public final class CollectiveEngine implements AutoCloseable {
     if (agreedRound != round() && state != null) {
       setUp();
     }
-    var entry = prepared.computeIfAbsent(call, _ -> new Prepared(groupCall.get()));
+    var entry = prepared.computeIfAbsent(call, _ -> new Prepared(groupCall.get(), needsAll));
     var _ =
         exclusively(
             entry.groupCall::name,
@@ -145,22 +153,29 @@ public final class CollectiveEngine implements AutoCloseable {
             state -> {
               group.calls().enter(entry.groupCall);
               step++;
-              if (needsAll) {
-                state
-                    .mailbox()
-                    .publish(new WaitState(WaitState.Operation.COLLECTIVE, epoch, 0, step));
-              }
               var lanes = lanes(call.route());
               lanes.values().forEach(stream -> stream.turn(iteration, step));
               Supplier<String> label = () -> in(entry.groupCall.name());
-              launch(entry, state, call, label);
-              lanes.values().forEach(stream -> stream.synchronize(label));
-              state.mailbox().publish(WaitState.NONE);
+              group
+                  .waits()
+                  .calling(
+                      entry.need,
+                      () -> {
+                        launch(entry, state, call, label);
+                        lanes.values().forEach(stream -> stream.synchronize(label));
+                      });
               if (prepared.size() > MOST_PREPARED) {
                 Closing.all(takePrepared()::poll);
               }
               return Optional.empty();
             });
+  }
+
+  /// Returns the ranks of the world whose call this rank's latest one waits for.
+  private List<Integer> absent(boolean needsAll) {
+    return group.calls().absent().stream()
+        .filter(rank -> needsAll || group.backend().awaits(rank))
+        .toList();
   }
 
   /// Empties the cache and returns everything compiled, for closing.
@@ -278,7 +293,7 @@ public final class CollectiveEngine implements AutoCloseable {
   public record Message(MessageHeader header, int peer, ReachableTensor from) {}
 
   /// A message of this rank to itself that was sent but not yet received.
-  private record SelfMessage(MessageHeader header, PrivateMemory memory) {}
+  private record SelfMessage(MessageHeader header, PrivateMemory memory, AtomicBoolean reported) {}
 
   /// A message to receive: the tensor it is copied into, the sending rank, and a lookup of tensors
   /// by identity.
@@ -309,14 +324,14 @@ public final class CollectiveEngine implements AutoCloseable {
     }
     var source = out.from().on(out.peer());
     var memory = group.backend().allocate(source.byteSize());
-    selfMessages.add(new SelfMessage(out.header(), memory));
+    selfMessages.add(new SelfMessage(out.header(), memory, new AtomicBoolean()));
     copyOwn(route, out.header(), source, memory.segment());
   }
 
   private Optional<Refusal> awaitRead(CollectiveState state, Message out) {
     return isOwn(out.peer())
         ? Optional.empty()
-        : state.messages().awaitRead(out.header(), out.peer(), step);
+        : state.messages().awaitRead(out.header(), out.peer());
   }
 
   private Optional<Refusal> receiveOwn(CollectiveRoute route, Landing in) {
@@ -379,7 +394,6 @@ public final class CollectiveEngine implements AutoCloseable {
         .receive(
             in.header(),
             in.peer(),
-            step,
             sent -> {
               var source = in.tensors().apply(sent.identity());
               if (source.isEmpty()) {
@@ -410,8 +424,8 @@ public final class CollectiveEngine implements AutoCloseable {
     return "%s in group `%s`".formatted(label, group.name());
   }
 
-  /// Runs `body` under the lock. An exception leaves ranks at different steps, so all later calls
-  /// fail; a refused message does not, because both of its ranks get the refusal.
+  /// Runs `body` on one thread at a time. An exception leaves ranks at different steps, so all
+  /// later calls fail; a refused message does not, because both of its ranks get the refusal.
   private Optional<Refusal> exclusively(
       Supplier<String> label, Function<CollectiveState, Optional<Refusal>> body) {
     return exclusively(label, () -> NvtxRange.open(() -> "braid " + label.get()), body);
@@ -463,12 +477,24 @@ public final class CollectiveEngine implements AutoCloseable {
         why);
   }
 
-  private Optional<Refusal> inTurn(Supplier<String> label, Supplier<Optional<Refusal>> body) {
-    if (!lock.tryLock()) {
-      throw new BraidException(
-          "%s: another thread of this rank is in a collective; call collectives from one thread, so that all ranks call them in the same order"
-              .formatted(in(label.get())));
-    }
+  /// Profiles calls of this thread, which set [#iteration].
+  public <T> T profiling(Supplier<T> body) {
+    return inTurn(
+        () -> "profile",
+        () -> {
+          try {
+            return body.get();
+          } finally {
+            iteration(0);
+          }
+        });
+  }
+
+  private <T> T inTurn(Supplier<String> label, Supplier<T> body) {
+    boolean entered =
+        caller.enter(
+            () -> in(label.get()),
+            "call collectives from one thread, so that all ranks call them in the same order");
     try {
       int current = group.waits().epoch();
       if (epoch != current) {
@@ -476,7 +502,9 @@ public final class CollectiveEngine implements AutoCloseable {
       }
       return body.get();
     } finally {
-      lock.unlock();
+      if (entered) {
+        caller.leave();
+      }
     }
   }
 
@@ -490,6 +518,23 @@ public final class CollectiveEngine implements AutoCloseable {
     if (current != null) {
       current.messages().beginEpoch(newEpoch);
     }
+  }
+
+  /// Describes messages of this rank to itself that were sent in this epoch and not received, each
+  /// once. May be called while another thread is in a call.
+  public List<String> unreceivedMessages() {
+    var texts = new ArrayList<String>();
+    if (epoch == group.waits().epoch()) {
+      for (var sent : selfMessages) {
+        if (!sent.reported.getAndSet(true)) {
+          texts.add(
+              "rank %d of group `%s` has sent %s to itself and not received it; call receive(y, %d)"
+                  .formatted(
+                      group.place().rank(), group.name(), sent.header, group.place().rank()));
+        }
+      }
+    }
+    return texts;
   }
 
   private @Nullable PrivateMemory unreceived() {

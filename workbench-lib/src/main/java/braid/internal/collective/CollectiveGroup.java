@@ -23,4 +23,9 @@ public record CollectiveGroup(
     Calls calls,
     Counters counters,
     SymmetricSource symmetric,
-    Supplier<Rendezvous> rendezvous) {}
+    Supplier<Rendezvous> rendezvous) {
+  /// Returns the name of these collectives, the same on all ranks; see [braid.internal.rank.Need].
+  String scope() {
+    return "%s %s".formatted(name, ranks);
+  }
+}

@@ -28,7 +28,7 @@ record CollectiveState(String name, Signals signals, Mailbox mailbox, Messages m
           rendezvous.unique(),
           signals,
           mailbox,
-          new Messages(mailbox, place, group.ranks(), group.waits()));
+          new Messages(mailbox, place, group.ranks(), group.scope(), group.waits()));
     } catch (RuntimeException | Error e) {
       signals.memory().spoil();
       throw e;

@@ -18,10 +18,7 @@ import java.util.Arrays;
 /// | header | the sender, in its own part | [MessageHeader] of the latest message |
 /// | read | the receiver, in the sender's part | number of the latest message that was read or refused |
 /// | refusal | the receiver, in its own part | reason why the latest refused message does not fit |
-///
-/// Each rank also publishes its [WaitState], so that ranks that wait for each other are detected.
 final class Mailbox implements AutoCloseable {
-  private static final long STATE_BYTES = 64;
   private static final long ENTRY_BYTES = 1024;
   private static final long POSTED = 0;
   private static final long READ = 16;
@@ -46,12 +43,12 @@ final class Mailbox implements AutoCloseable {
 
   /// Bytes per rank.
   static long bytes(int ranks) {
-    return STATE_BYTES + ranks * ENTRY_BYTES;
+    return ranks * ENTRY_BYTES;
   }
 
   /// Returns the entry that a rank has for a peer.
   private MemorySegment entry(int rank, int other) {
-    return memory.on(rank).asSlice(STATE_BYTES + other * ENTRY_BYTES, ENTRY_BYTES);
+    return memory.on(rank).asSlice(other * ENTRY_BYTES, ENTRY_BYTES);
   }
 
   /// Announces that this rank's message `number` is ready.
@@ -63,10 +60,6 @@ final class Mailbox implements AutoCloseable {
   /// Waits until message `number` is posted, for at most `nanos`. Returns whether it is.
   boolean awaitPosted(int from, int epoch, int number, long nanos) {
     return SignalWord.await(entry(place.rank(), from), POSTED, epoch, number, nanos);
-  }
-
-  boolean isPosted(int receiver, int from, int epoch, int number) {
-    return SignalWord.reached(entry(receiver, from), POSTED, epoch, number);
   }
 
   /// Returns the header of the latest message from a rank.
@@ -92,10 +85,6 @@ final class Mailbox implements AutoCloseable {
     return SignalWord.await(entry(place.rank(), to), READ, epoch, number, nanos);
   }
 
-  boolean isRead(int sender, int to, int epoch, int number) {
-    return SignalWord.reached(entry(sender, to), READ, epoch, number);
-  }
-
   boolean isRefused(int to, int epoch, int number) {
     return (long) WORD.getOpaque(entry(to, place.rank()), REFUSED) == stamp(epoch, number);
   }
@@ -108,15 +97,6 @@ final class Mailbox implements AutoCloseable {
 
   private static long stamp(int epoch, int number) {
     return ((long) epoch << Integer.SIZE) | number;
-  }
-
-  /// Publishes what this rank waits for.
-  void publish(WaitState state) {
-    WORD.setRelease(memory.on(place.rank()), 0L, state.bits());
-  }
-
-  WaitState state(int rank) {
-    return WaitState.of((long) WORD.getAcquire(memory.on(rank), 0L));
   }
 
   private static void write(MemorySegment entry, long offset, byte[] text, int limit) {

@@ -1,7 +1,7 @@
 package braid.internal.collective;
 
+import braid.internal.rank.Need;
 import braid.internal.rank.Waits;
-import braid.model.BraidException;
 import braid.model.Place;
 import java.util.Arrays;
 import java.util.List;
@@ -26,21 +26,22 @@ final class Messages {
   record Refusal(String why) {}
 
   private final Mailbox mailbox;
-  private final WaitCycle waitCycle;
   private final Waits waits;
   private final Place place;
   private final List<Integer> ranks;
+  private final String scope;
   private final int[] sent;
   private final int[] received;
   private int epoch;
 
   /// @param ranks the members' ranks in the world
-  Messages(Mailbox mailbox, Place place, List<Integer> ranks, Waits waits) {
+  /// @param scope name of the group's collectives; see [Need]
+  Messages(Mailbox mailbox, Place place, List<Integer> ranks, String scope, Waits waits) {
     this.mailbox = mailbox;
-    this.waitCycle = new WaitCycle(mailbox, place);
     this.waits = waits;
     this.place = place;
     this.ranks = ranks;
+    this.scope = scope;
     this.sent = new int[place.size()];
     this.received = new int[place.size()];
   }
@@ -58,13 +59,9 @@ final class Messages {
   }
 
   /// Waits until the latest message to a rank is read. Returns the refusal, if any.
-  Optional<Refusal> awaitRead(MessageHeader header, int to, int collectives) {
+  Optional<Refusal> awaitRead(MessageHeader header, int to) {
     int number = sent[to];
-    await(
-        new WaitState(WaitState.Operation.SEND, epoch, to, number),
-        () -> "rank %d to receive %s".formatted(to, header),
-        nanos -> mailbox.awaitRead(to, epoch, number, nanos),
-        collectives);
+    await(to, () -> "to receive " + header, nanos -> mailbox.awaitRead(to, epoch, number, nanos));
     return mailbox.isRefused(to, epoch, number)
         ? Optional.of(new Refusal(mailbox.refusal(to)))
         : Optional.empty();
@@ -72,13 +69,9 @@ final class Messages {
 
   /// Waits for the next message from a rank and copies it. A message that does not fit is refused:
   /// it is consumed, and its sender gets the refusal.
-  Optional<Refusal> receive(MessageHeader into, int from, int collectives, Receipt receipt) {
+  Optional<Refusal> receive(MessageHeader into, int from, Receipt receipt) {
     int number = ++received[from];
-    await(
-        new WaitState(WaitState.Operation.RECEIVE, epoch, from, number),
-        () -> "rank %d to send %s".formatted(from, into),
-        nanos -> mailbox.awaitPosted(from, epoch, number, nanos),
-        collectives);
+    await(from, () -> "to send " + into, nanos -> mailbox.awaitPosted(from, epoch, number, nanos));
     var header = mailbox.header(from);
     if (!header.fits(into)) {
       mailbox.refuse(from, epoch, number, "rank %d receives into %s".formatted(place.rank(), into));
@@ -103,23 +96,12 @@ final class Messages {
     boolean within(long nanos);
   }
 
-  private void await(WaitState state, Supplier<String> what, Attempt attempt, int collectives) {
-    mailbox.publish(state);
+  private void await(int peer, Supplier<String> purpose, Attempt attempt) {
+    var need = new Need(purpose, true, scope, "", () -> List.of(ranks.get(peer)));
     var _ =
         waits.<Boolean>until(
-            what,
-            () -> List.of(ranks.get(state.peer())),
-            nanos -> {
-              if (attempt.within(nanos)) {
-                return Boolean.TRUE;
-              }
-              var cycle = waitCycle.find(epoch, collectives);
-              if (cycle.isPresent()) {
-                throw new BraidException(cycle.get());
-              }
-              return null;
-            });
-    // A failed wait stays published, so that the other ranks of the cycle detect it too.
-    mailbox.publish(WaitState.NONE);
+            () -> "rank %d %s".formatted(peer, purpose.get()),
+            need,
+            nanos -> attempt.within(nanos) ? Boolean.TRUE : null);
   }
 }

@@ -5,6 +5,7 @@ import braid.internal.cuda.CudaBackend;
 import braid.internal.host.HostBackend;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
+import braid.internal.rank.Need;
 import braid.internal.rank.Outbox;
 import braid.internal.rank.Waits;
 import braid.internal.store.LocalStore;
@@ -37,7 +38,15 @@ import org.jspecify.annotations.Nullable;
 /// first use. A rank that is a thread has its own, which the threads it starts inherit.
 public final class RankContext implements AutoCloseable {
   private static final InheritableThreadLocal<@Nullable RankContext> OF_THREAD =
-      new InheritableThreadLocal<>();
+      new InheritableThreadLocal<>() {
+        @Override
+        protected @Nullable RankContext childValue(@Nullable RankContext parent) {
+          if (parent != null) {
+            parent.hasThreads = true;
+          }
+          return parent;
+        }
+      };
   private static final Object PROCESS = new Object();
   private static @Nullable RankContext ofProcess;
 
@@ -54,6 +63,7 @@ public final class RankContext implements AutoCloseable {
   private final Waits waits;
   private final Map<Class<?>, RankLocal> rankLocals = new HashMap<>();
   private volatile Outbox outbox = Outbox.CONSOLE;
+  private volatile boolean hasThreads;
   private @Nullable Backend backend;
   private boolean closed;
 
@@ -62,6 +72,7 @@ public final class RankContext implements AutoCloseable {
     this.token = token;
     this.store = store;
     this.waits = new Waits(env.timeout());
+    waits.reportTo(store::report);
   }
 
   /// Returns this thread's rank. If setting it up fails (its store refuses it), the next call tries
@@ -113,6 +124,12 @@ public final class RankContext implements AutoCloseable {
         OF_THREAD.set(before);
       }
     }
+  }
+
+  /// Returns true if code of this rank, which is a thread, has started threads. Those of the
+  /// library do not count, since they do not inherit the rank.
+  public boolean hasThreads() {
+    return hasThreads;
   }
 
   public Place place() {
@@ -197,7 +214,8 @@ public final class RankContext implements AutoCloseable {
     waits.check(meeting::label);
     var ticket = store.join(meeting, value);
     try {
-      var reply = waits.within(env.timeout(), meeting::label, replyOrDeparture(ticket));
+      var need = new Need(() -> "in " + meeting.label(), false, "", meeting.key(), List::of);
+      var reply = waits.within(env.timeout(), meeting::label, need, replyOrDeparture(ticket));
       if (reply != null) {
         return values(meeting, reply);
       }
@@ -236,6 +254,8 @@ public final class RankContext implements AutoCloseable {
       case Reply.Failed(var message) -> throw new BraidException(message);
       case Reply.Departed(var missing) -> throw waits.departedFailure(meeting.label(), missing);
       case Reply.Aborted(var reason) -> throw aborted(meeting, reason);
+      case Reply.Reported reported ->
+          throw new IllegalStateException("not the reply of a meeting: " + reported);
     };
   }
 
@@ -251,6 +271,9 @@ public final class RankContext implements AutoCloseable {
   public interface RankLocal {
     /// Called when the rank is closed.
     void close();
+
+    /// Describes what a body has left unfinished, each thing once, in a line.
+    List<String> unfinished();
   }
 
   /// Returns the rank's instance of the type, created at first use and closed with the rank.
@@ -262,6 +285,13 @@ public final class RankContext implements AutoCloseable {
         rankLocals.put(type, existing);
       }
       return type.cast(existing);
+    }
+  }
+
+  /// Describes what the bodies of this rank have left unfinished, each thing once, in a line.
+  public List<String> unfinished() {
+    synchronized (rankLocals) {
+      return rankLocals.values().stream().flatMap(each -> each.unfinished().stream()).toList();
     }
   }
 

@@ -289,6 +289,12 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
+  public boolean awaits(int rank) {
+    device.gpu().use();
+    return streams.stream().anyMatch(stream -> stream.awaits(rank));
+  }
+
+  @Override
   public boolean isIdle() {
     device.gpu().use();
     return allDone();

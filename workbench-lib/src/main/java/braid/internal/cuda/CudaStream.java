@@ -384,6 +384,11 @@ final class CudaStream implements Stream {
         .orElseGet(description);
   }
 
+  /// Returns true if the stream waits, or will wait, for a signal of that rank.
+  boolean awaits(int rank) {
+    return unsynchronized && awaited.firstMissing(Set.of(rank)).isPresent();
+  }
+
   /// Throws if the stream waits, or will wait, for a signal of a departed rank. Called by a thread
   /// that waits for the stream.
   void checkDeparted(Set<Integer> departed) {

@@ -3,16 +3,20 @@ package braid.internal.evidence;
 import braid.evidence.Study;
 import braid.internal.rank.Outbox;
 import braid.internal.report.json.StudyJson;
+import braid.internal.report.progress.Progress;
 import braid.internal.report.progress.ProgressBar;
 import braid.model.MimeBundle;
+import java.util.concurrent.Future;
 
-/// Shows the tuner's progress in one display that rank 0 updates. At the end, publishes the study
-/// to the front, which keeps it.
-public final class TuningProgress {
+/// Shows the tuner's progress in one display that rank 0 updates: each configuration is verified,
+/// then each is measured several times. At the end, publishes the study to the front, which keeps
+/// it.
+public final class TuningProgress implements AutoCloseable {
   private final Outbox outbox;
   private final String displayId;
   private final int configurations;
   private final ProgressBar bar;
+  private final Future<?> ticks;
   private boolean shown;
   private int notes;
 
@@ -25,10 +29,11 @@ public final class TuningProgress {
     this.bar =
         new ProgressBar(
             "tuning",
-            measurements,
+            configurations + measurements,
             "building and verifying " + configurations + " configurations",
             System::nanoTime,
             this::show);
+    this.ticks = Progress.everySecond(bar::tick);
   }
 
   /// Shows a line beside the progress.
@@ -37,9 +42,8 @@ public final class TuningProgress {
     outbox.display(MimeBundle.text(line).asProgress(), displayId + "-note-" + notes);
   }
 
-  /// @param done number of configurations verified so far
-  public void verifying(int done) {
-    bar.prepare("verified %d of %d configurations".formatted(done, configurations));
+  public void verifying(String configuration) {
+    bar.step("verifying " + configuration);
   }
 
   public void measuring(String configuration) {
@@ -48,7 +52,7 @@ public final class TuningProgress {
 
   /// Updates the expected total number of measurements.
   public void expecting(int measurements) {
-    bar.expect(measurements);
+    bar.expect(configurations + measurements);
   }
 
   public void found(Study study) {
@@ -63,5 +67,11 @@ public final class TuningProgress {
       outbox.display(bundle, displayId);
       shown = true;
     }
+  }
+
+  /// Ends the updates; the display stays.
+  @Override
+  public void close() {
+    ticks.cancel(false);
   }
 }

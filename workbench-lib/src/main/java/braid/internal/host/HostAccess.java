@@ -135,11 +135,19 @@ public final class HostAccess implements Inspection {
     long first = -1;
     double squares = 0;
     double allowed = 0;
+    double largest = 0;
+    long largestAt = 0;
     for (long i = 0; i < count; i++) {
       var bounds = expected.at(this, i);
+      var stored = bounds.rounded(gotType);
       float found = gotType.load(got, i);
-      if (first < 0 && !bounds.rounded(gotType).allow(found)) {
+      if (first < 0 && !stored.allow(found)) {
         first = i;
+      }
+      double difference = Math.abs((double) found - stored.expected());
+      if (difference > largest && difference < INFINITE) {
+        largest = difference;
+        largestAt = i;
       }
       double reach = bounds.reach();
       if (Float.isFinite(found) && reach < INFINITE) {
@@ -148,7 +156,7 @@ public final class HostAccess implements Inspection {
         allowed += reach * reach;
       }
     }
-    return new BoundsResult(first, squares, allowed);
+    return new BoundsResult(first, squares, allowed, largest, largestAt);
   }
 
   @Override

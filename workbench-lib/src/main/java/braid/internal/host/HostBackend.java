@@ -234,6 +234,11 @@ public final class HostBackend implements Backend {
   }
 
   @Override
+  public boolean awaits(int rank) {
+    return streams.stream().anyMatch(stream -> stream.awaits(rank));
+  }
+
+  @Override
   public boolean isIdle() {
     return streams.stream().allMatch(HostStream::isIdle);
   }

@@ -318,6 +318,11 @@ final class HostStream implements Stream {
     return spans;
   }
 
+  boolean awaits(int rank) {
+    var waiting = awaited;
+    return waiting != null && waiting.raiser() == rank && !waiting.reached().getAsBoolean();
+  }
+
   /// Throws if the stream waits for a signal of a departed rank. Called by a thread that waits for
   /// the stream.
   void checkDeparted(Set<Integer> departed) {

@@ -50,6 +50,7 @@ public final class WorkQueue {
     thread =
         Thread.ofPlatform()
             .daemon()
+            .inheritInheritableThreadLocals(false)
             .name("braid-" + name)
             .start(
                 () -> {

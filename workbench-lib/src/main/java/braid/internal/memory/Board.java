@@ -1,5 +1,6 @@
 package braid.internal.memory;
 
+import braid.internal.rank.Need;
 import braid.internal.rank.Waits;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.shared.SignalWord;
@@ -80,28 +81,32 @@ final class Board implements AutoCloseable {
   /// Publishes a call of this rank. Throws if another rank made a different call at the same
   /// position. A rank whose waits are released publishes no call, because it would look wrong to
   /// ranks that are released a moment later.
-  synchronized void enter(Waits waits, Call call) {
+  ///
+  /// @return the number of the call
+  synchronized long enter(Waits waits, Call call) {
     if (closed || members.place().size() == 1) {
-      return;
+      return calls;
     }
     waits.check(() -> members.in(call.name()));
     calls++;
     digests[slot(calls)] = call.digest();
     rings.get(members.place().rank()).write(calls, call);
     check();
+    return calls;
   }
 
-  /// Waits until every member has made this rank's latest call; throws on all of them if one made a
-  /// different call. So a call that takes effect after this wait does so on all ranks or on none.
-  void awaitAll(Waits waits, Call call) {
-    int number = announce();
+  /// Publishes a call, as `enter` does, and waits until every member has made it; throws on all of
+  /// them if one made a different call. So a call that takes effect after this wait does so on all
+  /// ranks or on none.
+  void agree(Waits waits, Call call) {
+    int number = announce(waits, call);
     for (int i = 0; i < agreed.length; i++) {
       var arrival = arrival(i);
       waits.until(
           () ->
               "%s, which %s has not called"
                   .formatted(members.in(call.name()), Members.numbered(missing(number))),
-          () -> missing(number),
+          Need.of(() -> "in " + members.in(call.name()), () -> missing(number)),
           nanos -> {
             check();
             return SignalWord.await(arrival, 0, EPOCH, number, nanos) ? Boolean.TRUE : null;
@@ -110,8 +115,8 @@ final class Board implements AutoCloseable {
     check();
   }
 
-  private synchronized int announce() {
-    int number = (int) calls;
+  private synchronized int announce(Waits waits, Call call) {
+    int number = (int) enter(waits, call);
     SignalWord.raise(arrival(members.place().rank()), 0, EPOCH, number);
     return number;
   }
@@ -123,6 +128,21 @@ final class Board implements AutoCloseable {
   private List<Integer> missing(int number) {
     return IntStream.range(0, agreed.length)
         .filter(i -> !SignalWord.reached(arrival(i), 0, EPOCH, number))
+        .mapToObj(members.ranks()::get)
+        .toList();
+  }
+
+  /// Returns the members that have not made this rank's latest call, as ranks of the world.
+  synchronized List<Integer> absent() {
+    if (closed || calls == 0) {
+      return List.of();
+    }
+    return IntStream.range(0, agreed.length)
+        .filter(member -> member != members.place().rank())
+        .filter(
+            member ->
+                rings.get(member).compare(calls, digests[slot(calls)])
+                    == CallRing.Comparison.NOT_YET)
         .mapToObj(members.ranks()::get)
         .toList();
   }

@@ -1,6 +1,7 @@
 package braid.internal.memory;
 
 import braid.internal.rank.Closing;
+import braid.internal.rank.Need;
 import braid.internal.rank.Waits;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.BufferRequest;
@@ -234,7 +235,9 @@ public final class BufferPool implements AutoCloseable {
                   .formatted(
                       members.in(call.name()),
                       Members.numbered(reclaimer.holders(buffer.number(), generation))),
-          () -> reclaimer.holders(buffer.number(), generation),
+          Need.of(
+              () -> "to close memory that %s reuses".formatted(members.in(call.name())),
+              () -> reclaimer.holders(buffer.number(), generation)),
           nanos -> reclaimer.awaitClean(buffer.number(), generation, nanos) ? Boolean.TRUE : null);
       usable = !reclaimer.spoiled(buffer.number(), generation);
       return usable;

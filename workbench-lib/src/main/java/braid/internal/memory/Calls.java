@@ -2,12 +2,14 @@ package braid.internal.memory;
 
 import braid.internal.backend.Backend;
 import braid.internal.rank.Once;
+import braid.internal.rank.SingleCaller;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
+import java.util.List;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -30,6 +32,7 @@ public final class Calls implements AutoCloseable {
   private final Supplier<Rendezvous> rendezvous;
   private final Runnable onNewRound;
   private final Runnable check = this::check;
+  private final SingleCaller caller = new SingleCaller();
   private volatile @Nullable Board board;
 
   /// True if this rank's latest call failed because the ranks' calls differed.
@@ -79,7 +82,10 @@ public final class Calls implements AutoCloseable {
   /// another rank made a different call.
   public void enter(Call call) {
     var current = board(call);
-    failing(() -> current.enter(waits, call));
+    failing(
+        () -> {
+          var _ = current.enter(waits, call);
+        });
   }
 
   /// Publishes a call and waits until all members have published it, without a rendezvous at the
@@ -89,11 +95,7 @@ public final class Calls implements AutoCloseable {
   }
 
   void agree(Board current, Call call) {
-    failing(
-        () -> {
-          current.enter(waits, call);
-          current.awaitAll(waits, call);
-        });
+    failing(() -> current.agree(waits, call));
   }
 
   /// Publishes a call that meets at the store, which compares the calls itself. The board, if one
@@ -107,7 +109,7 @@ public final class Calls implements AutoCloseable {
     var values = new ArrayList<T>();
     failing(
         () -> {
-          current.enter(waits, call);
+          var _ = current.enter(waits, call);
           values.add(meeting.get());
         });
     return values.getFirst();
@@ -133,6 +135,27 @@ public final class Calls implements AutoCloseable {
       differed = true;
     }
     return differed;
+  }
+
+  /// Runs a call that no other thread of this rank may make meanwhile, nor any other such call on
+  /// the group.
+  public <T> T exclusively(Supplier<String> call, Supplier<T> body) {
+    boolean entered =
+        caller.enter(
+            call, "call them from one thread, so that all ranks make the calls in the same order");
+    try {
+      return body.get();
+    } finally {
+      if (entered) {
+        caller.leave();
+      }
+    }
+  }
+
+  /// Returns the members that have not made this rank's latest call, as ranks of the world.
+  public List<Integer> absent() {
+    var current = board;
+    return current == null || current.epoch() != waits.epoch() ? List.of() : current.absent();
   }
 
   /// Returns whether a board is still the one that the members share.

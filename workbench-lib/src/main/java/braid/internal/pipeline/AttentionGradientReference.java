@@ -25,6 +25,7 @@ public final class AttentionGradientReference {
   private static final int WEIGHT_ROUNDINGS = 8;
 
   private final Plan plan;
+  private final Differences differences;
   private final AttentionReference.Arithmetic arithmetic;
 
   /// Relative error of numbers that a GPU rounds to a 16-bit type: the factors of a gradient, and
@@ -89,8 +90,10 @@ public final class AttentionGradientReference {
     }
   }
 
-  private AttentionGradientReference(Plan plan, BiFunction<Part, float[], List<float[]>> gather) {
+  private AttentionGradientReference(
+      Plan plan, Differences differences, BiFunction<Part, float[], List<float[]>> gather) {
     this.plan = plan;
+    this.differences = differences;
     this.spec = ((AttentionGradientSpec) plan.problem()).of();
     this.headSize = spec.headSize();
     this.arithmetic = AttentionReference.Arithmetic.of(plan.backend().kind(), spec.dtype());
@@ -115,10 +118,14 @@ public final class AttentionGradientReference {
   /// Describes the first wrong value of this rank; empty if all are right. Without a tolerance each
   /// value must be within its own bound.
   ///
+  /// @param differences receives those that are not too large
   /// @param gather exchanges as many numbers of every rank; returns them by rank, on every rank
   public static Optional<String> compare(
-      Plan plan, @Nullable Tolerance given, BiFunction<Part, float[], List<float[]>> gather) {
-    return new AttentionGradientReference(plan, gather).compare(given);
+      Plan plan,
+      @Nullable Tolerance given,
+      Differences differences,
+      BiFunction<Part, float[], List<float[]>> gather) {
+    return new AttentionGradientReference(plan, differences, gather).compare(given);
   }
 
   private float[] gathered(Part part) {
@@ -279,7 +286,7 @@ public final class AttentionGradientReference {
     for (int c = 0; c < headSize; c++) {
       float got = all[(row * heads + head) * headSize + c];
       double error = sum.error(c, pairs);
-      if (!AttentionReference.allows(sum.sums[c], error, spec.dtype(), got, given)) {
+      if (!AttentionReference.allows(sum.sums[c], error, spec.dtype(), got, given, differences)) {
         return AttentionReference.wrong(
             plan.place().rank(),
             "%s[%d, %d]".formatted(part, row, head * headSize + c),

@@ -90,6 +90,7 @@ public final class AttentionReference {
   private final Plan plan;
   private final AttentionSpec spec;
   private final Tokens tokens;
+  private final Differences differences;
   private final Arithmetic arithmetic;
 
   /// Number of blocks that are added to the result of any row, at most.
@@ -109,8 +110,9 @@ public final class AttentionReference {
   private final double[] sizes;
   private final double[] exponentSizes;
 
-  private AttentionReference(Plan plan) {
+  private AttentionReference(Plan plan, Differences differences) {
     this.plan = plan;
+    this.differences = differences;
     this.spec = (AttentionSpec) plan.problem();
     int rank = plan.place().rank();
     this.tokens = Tokens.of(spec, plan.place().size(), rank);
@@ -138,8 +140,11 @@ public final class AttentionReference {
 
   /// Describes the first wrong value of this rank; empty if all are right. Without a tolerance each
   /// value must be within its own bound.
-  public static Optional<String> compare(Plan plan, @Nullable Tolerance given) {
-    return new AttentionReference(plan).compare(given);
+  ///
+  /// @param differences receives those that are not too large
+  public static Optional<String> compare(
+      Plan plan, @Nullable Tolerance given, Differences differences) {
+    return new AttentionReference(plan, differences).compare(given);
   }
 
   private float[] gathered(Part part) {
@@ -264,7 +269,7 @@ public final class AttentionReference {
               + arithmetic.ofExponent() * UNIT * (exponentSizes[c] + exponent * sizes[c])
               + UNIT * Math.abs(sums[c])
               + least;
-      if (!allows(sums[c], error, spec.dtype(), outputs[query + c], given)) {
+      if (!allows(sums[c], error, spec.dtype(), outputs[query + c], given, differences)) {
         return wrong(
             "output[%d, %d]".formatted(row, head * headSize + c),
             position,
@@ -281,7 +286,7 @@ public final class AttentionReference {
             + arithmetic.ofExponent() * UNIT * exponent
             + 2 * UNIT * (Math.abs(expectedLse) + 1)
             + arithmetic.ofScale() * UNIT * statisticSize;
-    return allows(expectedLse, lseError, DType.FP32, lse, given)
+    return allows(expectedLse, lseError, DType.FP32, lse, given, differences)
         ? Optional.empty()
         : wrong(
             "lse[%d, %d]".formatted(row, head), position, head, lse, expectedLse, lseError, given);
@@ -296,6 +301,7 @@ public final class AttentionReference {
       }
     }
     double none = Double.NEGATIVE_INFINITY;
+    differences.addExact(output.length + 1L);
     return lse == none
         ? Optional.empty()
         : wrong("lse[%d, %d]".formatted(row, head), position, head, lse, none, 0, null);
@@ -309,18 +315,35 @@ public final class AttentionReference {
     return Math.sqrt(square);
   }
 
+  /// Returns whether a value is right, and then adds its difference.
   static boolean allows(
-      double expected, double error, DType dtype, float got, @Nullable Tolerance given) {
+      double expected,
+      double error,
+      DType dtype,
+      float got,
+      @Nullable Tolerance given,
+      Differences differences) {
+    double difference = Math.abs(got - expected);
+    double allowed;
     if (given != null) {
-      return Math.abs(got - expected) <= given.atol() + given.rtol() * Math.abs(expected);
-    }
-    if (!(Math.abs(expected) + error < Float.MAX_VALUE)) {
+      allowed = given.allowed(expected);
+      if (!(difference <= allowed)) {
+        return false;
+      }
+    } else if (!(Math.abs(expected) + error < Float.MAX_VALUE)) {
       // Overflows of fp32 depend on the order of its operations.
-      return true;
+      difference = 0;
+      allowed = 0;
+    } else {
+      float low = dtype.round(Math.nextDown((float) (expected - error)));
+      float high = dtype.round(Math.nextUp((float) (expected + error)));
+      if (!(low <= got && got <= high)) {
+        return false;
+      }
+      allowed = Math.max(high - expected, expected - low);
     }
-    float low = dtype.round(Math.nextDown((float) (expected - error)));
-    float high = dtype.round(Math.nextUp((float) (expected + error)));
-    return low <= got && got <= high;
+    differences.add(1, difference, allowed);
+    return true;
   }
 
   private Optional<String> wrong(

@@ -39,6 +39,7 @@ public final class Reference implements AutoCloseable {
   private @Nullable Matrix gathered;
   private @Nullable Products products;
   private double confidence;
+  private Differences differences = new Differences();
 
   /// Products of this rank and their allowed deviation; empty if they are exact on all ranks.
   private record Products(Matrix values, Optional<Deviation> deviation) {}
@@ -111,7 +112,10 @@ public final class Reference implements AutoCloseable {
   /// Computes the expected result of the run and describes the first wrong value; empty if all are
   /// right. Without a tolerance each value must be within its own bound, and all of them together
   /// within the bound of their RMS. All ranks call it.
-  public Optional<String> compare(@Nullable Tolerance given) {
+  ///
+  /// @param found receives the differences that are not too large
+  public Optional<String> compare(@Nullable Tolerance given, Differences found) {
+    differences = found;
     if (given != null) {
       return differences(unfused(), given);
     }
@@ -347,8 +351,18 @@ public final class Reference implements AutoCloseable {
 
   private Optional<String> first(Part part, Interval expected, IntFunction<String> origin) {
     var got = plan.view(part).orElseThrow();
-    long first = access.judge(expected, got.dtype(), got.memory()).first();
+    var judgement = access.judge(expected, got.dtype(), got.memory());
+    long first = judgement.first();
     if (first < 0) {
+      long count = got.memory().byteSize() / got.dtype().bytes();
+      if (expected.low().equals(expected.expected()) && !expected.activated()) {
+        differences.addExact(count);
+      } else {
+        differences.add(
+            count,
+            judgement.largest(),
+            expected.at(access, judgement.largestAt()).rounded(got.dtype()).reach());
+      }
       return Optional.empty();
     }
     int i = Math.toIntExact(first);
@@ -433,15 +447,20 @@ public final class Reference implements AutoCloseable {
                 got.memory(),
                 tolerance.atol(),
                 tolerance.rtol()));
-    return i < 0
-        ? Optional.empty()
-        : Optional.of(
-            wrong(
-                part,
-                i,
-                got.dtype().round(access.get(expected.dtype(), expectedBytes, i)),
-                tolerance.toString(),
-                origin));
+    if (i < 0) {
+      var judgement = access.judge(exactly(expected), got.dtype(), got.memory());
+      double at = access.get(expected.dtype(), expectedBytes, judgement.largestAt());
+      differences.add(
+          (long) expected.rows() * expected.columns(), judgement.largest(), tolerance.allowed(at));
+      return Optional.empty();
+    }
+    return Optional.of(
+        wrong(
+            part,
+            i,
+            got.dtype().round(access.get(expected.dtype(), expectedBytes, i)),
+            tolerance.toString(),
+            origin));
   }
 
   @Override

@@ -15,6 +15,11 @@ public record Tolerance(double atol, double rtol) {
     }
   }
 
+  /// Returns the largest difference that is allowed from an expected value.
+  double allowed(double expected) {
+    return atol + rtol * Math.abs(expected);
+  }
+
   @Override
   public String toString() {
     return equals(EXACT)

@@ -1,5 +1,6 @@
 package braid.internal.store;
 
+import braid.internal.rank.BlockedWait;
 import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
@@ -163,6 +164,33 @@ final class Frames {
     return new Meeting(epoch, key, label, ranks(in));
   }
 
+  static void put(DataOutputStream out, BlockedWait wait) throws IOException {
+    out.writeInt(wait.epoch());
+    out.writeLong(wait.thread());
+    out.writeLong(wait.number());
+    out.writeLong(wait.seen());
+    out.writeBoolean(wait.alone());
+    out.writeBoolean(wait.message());
+    put(out, wait.purpose());
+    put(out, wait.scope());
+    put(out, wait.meeting());
+    put(out, wait.missing());
+  }
+
+  static BlockedWait blockedWait(ByteBuffer in) throws IOException {
+    return new BlockedWait(
+        in.getInt(),
+        in.getLong(),
+        in.getLong(),
+        in.getLong(),
+        in.get() != 0,
+        in.get() != 0,
+        text(in),
+        text(in),
+        text(in),
+        ranks(in));
+  }
+
   static void put(DataOutputStream out, Reply reply) throws IOException {
     switch (reply) {
       case Reply.Values(var values) -> {
@@ -184,6 +212,12 @@ final class Frames {
         out.writeByte('a');
         put(out, reason);
       }
+      case Reply.Reported(var answer) -> {
+        out.writeByte('w');
+        out.writeLong(answer.time());
+        out.writeBoolean(answer.suspected());
+        put(out, answer.circle());
+      }
     }
   }
 
@@ -200,6 +234,7 @@ final class Frames {
       case 'f' -> new Reply.Failed(text(in));
       case 'd' -> new Reply.Departed(ranks(in));
       case 'a' -> new Reply.Aborted(text(in));
+      case 'w' -> new Reply.Reported(new BlockedWait.Answer(in.getLong(), in.get() != 0, text(in)));
       default -> throw new IOException("the store sent a reply of unknown kind " + kind);
     };
   }

@@ -1,5 +1,6 @@
 package braid.internal.store;
 
+import braid.internal.rank.BlockedWait;
 import java.util.concurrent.CompletableFuture;
 
 /// A rank's access to a meeting table in its own process: for ranks that are threads, and for a
@@ -27,6 +28,11 @@ public final class LocalStore implements Store {
     return reply instanceof Reply.Values(var all)
         ? new Reply.Values(all.stream().map(byte[]::clone).toList())
         : reply;
+  }
+
+  @Override
+  public CompletableFuture<BlockedWait.Answer> report(BlockedWait wait) {
+    return CompletableFuture.completedFuture(table.report(rank, wait));
   }
 
   @Override

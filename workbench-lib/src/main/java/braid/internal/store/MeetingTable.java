@@ -1,5 +1,6 @@
 package braid.internal.store;
 
+import braid.internal.rank.BlockedWait;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -19,6 +20,7 @@ import org.jspecify.annotations.Nullable;
 public final class MeetingTable {
   private final Map<String, OpenMeeting> open = new HashMap<>();
   private final TreeSet<Integer> disconnected = new TreeSet<>();
+  private final WaitGraph waits = new WaitGraph();
   private int epoch;
   private @Nullable String aborted;
 
@@ -191,6 +193,18 @@ public final class MeetingTable {
       }
     }
     deliveries.deliver();
+  }
+
+  /// Takes a report on a wait of `rank` that lasts, in a meeting or elsewhere.
+  synchronized BlockedWait.Answer report(int rank, BlockedWait wait) {
+    return waits.report(rank, wait, this::missing);
+  }
+
+  private List<Integer> missing(int rank, BlockedWait wait) {
+    var current = open.get(wait.meeting());
+    return current == null
+        ? wait.missing()
+        : current.waiting.containsKey(rank) ? current.missing() : List.of();
   }
 
   /// Notes that `rank` has disconnected. Meetings that it is missing from fail.

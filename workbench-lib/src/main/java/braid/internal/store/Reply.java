@@ -1,5 +1,6 @@
 package braid.internal.store;
 
+import braid.internal.rank.BlockedWait;
 import java.util.List;
 
 /// How a meeting ended for one member.
@@ -15,4 +16,7 @@ public sealed interface Reply {
 
   /// Another rank failed, so this member must not wait.
   record Aborted(String reason) implements Reply {}
+
+  /// Answers a report on a wait, not a meeting.
+  record Reported(BlockedWait.Answer answer) implements Reply {}
 }

@@ -1,5 +1,6 @@
 package braid.internal.store;
 
+import braid.internal.rank.BlockedWait;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -81,6 +82,19 @@ public final class StoreClient implements Store {
         reply,
         () -> send('g', id, out -> {}),
         departed -> send('d', id, out -> Frames.put(out, departed)));
+  }
+
+  @Override
+  public CompletableFuture<BlockedWait.Answer> report(BlockedWait wait) {
+    int id = ids.incrementAndGet();
+    var reply = new CompletableFuture<Reply>();
+    pending.put(id, reply);
+    send('w', id, out -> Frames.put(out, wait));
+    return reply.thenApply(
+        received ->
+            received instanceof Reply.Reported(var answer)
+                ? answer
+                : new BlockedWait.Answer(0, false, ""));
   }
 
   private void send(char request, int id, Frames.Writer rest) {

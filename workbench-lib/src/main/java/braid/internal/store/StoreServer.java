@@ -178,6 +178,14 @@ public final class StoreServer implements AutoCloseable {
             table.departed(meeting, departed);
           }
         }
+        case 'w' -> {
+          var answer = table.report(rank, Frames.blockedWait(frame));
+          frames.send(
+              out -> {
+                out.writeInt(id);
+                Frames.put(out, new Reply.Reported(answer));
+              });
+        }
         default -> throw new IOException("rank " + rank + " sent an unknown request " + request);
       }
     }

@@ -66,7 +66,7 @@ class ReferenceTest {
       }
       try (var reference =
           Reference.before(plan, new Peers(world.place(), world::barrier, world::gather), memory)) {
-        return reference.compare(tolerance);
+        return reference.compare(tolerance, new Differences());
       }
     }
   }

@@ -16,7 +16,12 @@ final class LoggedOutput extends PlainProgress {
     terminal.print(text);
     terminal.flush();
     inLine = !text.endsWith("\n");
+    heard();
   }
+
+  /// Prints nothing: the line is among the output.
+  @Override
+  public void cellNoted(String line) {}
 
   @Override
   synchronized void say(String line) {

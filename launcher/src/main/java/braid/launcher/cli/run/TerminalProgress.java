@@ -9,8 +9,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 
-/// Progress for a terminal: one line that is overwritten, with a bar and a running clock. A failure
-/// stays on the screen.
+/// Progress for a terminal: one line that is overwritten, with a bar and a running clock. Failures
+/// and notes stay on the screen.
 final class TerminalProgress implements RunProgress {
   private static final int BAR_COLUMNS = 20;
   private static final long TICK_MILLIS = 250;
@@ -51,6 +51,12 @@ final class TerminalProgress implements RunProgress {
   @Override
   public synchronized void cellProgressed(String line) {
     running = line;
+  }
+
+  @Override
+  public synchronized void cellNoted(String line) {
+    screen.println(CLEAR + line);
+    draw();
   }
 
   @Override

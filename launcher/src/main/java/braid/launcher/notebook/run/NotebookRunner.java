@@ -30,7 +30,7 @@ public final class NotebookRunner {
   private final Path output;
   private final TimeLimits limits;
   private final RunProgress progress;
-  private final RecordedOutputs recorded = new RecordedOutputs();
+  private final RecordedOutputs recorded;
   private final StopRequest stop = new StopRequest();
   private Optional<String> problem = Optional.empty();
 
@@ -39,6 +39,7 @@ public final class NotebookRunner {
     this.output = output;
     this.limits = limits;
     this.progress = progress;
+    this.recorded = new RecordedOutputs(progress);
   }
 
   /// Runs every cell, once. Returns however the cells end. If the output notebook cannot be saved,
@@ -130,7 +131,7 @@ public final class NotebookRunner {
     progress.cellStarted(step.name(), step.cell.firstLine());
     var start = Instant.now();
     RunRecord.cellStarted(step.cell, start);
-    var outputs = recorded.of(step.cell, progress::cellProgressed, progress::cellPrinted);
+    var outputs = recorded.of(step.cell);
     step.cell.executionCount(step.number);
     var attempt = new CellAttempt(session, new Cell(step.name(), step.cell.source()), outputs);
     var outcome = attempt.run(limits, stop);

@@ -14,7 +14,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Consumer;
 
 /// Writes the outputs of cells in the format of nbformat: consecutive text of one stream becomes
 /// one output, and an update applies to every earlier output with its display id, in any cell.
@@ -24,6 +23,11 @@ final class RecordedOutputs {
   private static final int MAX_LINES_CHARS = 1 << 20;
 
   private final Map<String, List<JsonObject>> displayed = new HashMap<>();
+  private final RunProgress progress;
+
+  RecordedOutputs(RunProgress progress) {
+    this.progress = progress;
+  }
 
   /// Outputs of one cell. After `end`, later output is dropped.
   final class OfCell implements CellOutput {
@@ -33,13 +37,8 @@ final class RecordedOutputs {
     private String streamName = "";
     private boolean closed;
 
-    private final Consumer<String> progress;
-    private final Consumer<String> log;
-
-    private OfCell(JsonArray outputs, Consumer<String> progress, Consumer<String> log) {
+    private OfCell(JsonArray outputs) {
       this.outputs = outputs;
-      this.progress = progress;
-      this.log = log;
     }
 
     @Override
@@ -62,7 +61,12 @@ final class RecordedOutputs {
       }
       stream.append(text);
       printed.append(text);
-      log.accept(text);
+      progress.cellPrinted(text);
+    }
+
+    @Override
+    public void notice(String line) {
+      progress.cellNoted(line);
     }
 
     /// Adds the text as one output when its stream ends, so that many small pieces cost no more
@@ -103,7 +107,7 @@ final class RecordedOutputs {
     /// Progress in words, without its bar.
     private void report(MimeBundle bundle) {
       if (bundle.data().containsKey(MimeBundle.PROGRESS)) {
-        progress.accept(bundle.text().replaceFirst("^\\[[^]]*] ", ""));
+        progress.cellProgressed(bundle.text().replaceFirst("^\\[[^]]*] ", ""));
       }
     }
 
@@ -125,7 +129,7 @@ final class RecordedOutputs {
 
     private void log(MimeBundle bundle) {
       var text = bundle.text();
-      log.accept(text.isEmpty() || text.endsWith("\n") ? text : text + "\n");
+      progress.cellPrinted(text.isEmpty() || text.endsWith("\n") ? text : text + "\n");
     }
 
     synchronized void result(MimeBundle bundle, int executionCount) {
@@ -160,10 +164,8 @@ final class RecordedOutputs {
     }
   }
 
-  /// @param progress takes each line by which long work reports how far it is
-  /// @param log takes what the cell prints, and the text of what it shows
-  OfCell of(NotebookCell cell, Consumer<String> progress, Consumer<String> log) {
-    return new OfCell(cell.clearOutputs(), progress, log);
+  OfCell of(NotebookCell cell) {
+    return new OfCell(cell.clearOutputs());
   }
 
   private static JsonObject output(String type) {

@@ -19,6 +19,7 @@ import braid.launcher.session.SessionOptions;
 import braid.model.BackendKind;
 import com.google.gson.JsonObject;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
@@ -79,6 +80,11 @@ class NotebookRunnerTest {
     }
 
     @Override
+    public synchronized void cellNoted(String line) {
+      events.add(line);
+    }
+
+    @Override
     public void cellFinished(CellResult cell) {
       events.add(cell.name() + " " + cell.status());
     }
@@ -128,6 +134,39 @@ class NotebookRunnerTest {
             "tuning 1/2 · splits=4",
             "tuning 2/2 · splits=8",
             "cell 1 COMPLETED");
+  }
+
+  @Test
+  void aFrozenRankIsNotedBeforeItsCellEnds() throws IOException {
+    var heard =
+        new RecordedProgress() {
+          /// Continues the rank, without which the cell would not end.
+          @Override
+          public synchronized void cellNoted(String line) {
+            super.cellNoted(line);
+            if (line.contains("kill -CONT ")) {
+              long pid = Long.parseLong(line.replaceFirst(".*kill -CONT (\\d+) .*", "$1"));
+              try {
+                var _ = new ProcessBuilder("kill", "-CONT", "" + pid).start();
+              } catch (IOException e) {
+                throw new UncheckedIOException(e);
+              }
+            }
+          }
+        };
+    var notebook =
+        Notebooks.of(
+            new Code(
+                """
+                if (world.rank() == 1) {
+                  new ProcessBuilder("kill", "-STOP", "" + ProcessHandle.current().pid()).start().waitFor();
+                }
+                world.barrier();
+                """));
+    new NotebookRunner(notebook, out(), TimeLimits.none(), heard).run(session);
+    assertThat(heard.events.get(2)).matches("rank 1 \\(pid \\d+\\) has not answered for .*");
+    assertThat(heard.events).last().isEqualTo("cell 1 COMPLETED");
+    assertThat(text(output(0, 0))).startsWith(heard.events.get(2));
   }
 
   @Test

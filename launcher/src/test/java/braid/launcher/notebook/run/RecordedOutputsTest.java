@@ -14,9 +14,29 @@ import org.junit.jupiter.api.Test;
 
 class RecordedOutputsTest {
   private final Notebook notebook = Notebooks.of(new Code("1"), new Code("2"));
-  private final RecordedOutputs recorded = new RecordedOutputs();
+  private final RecordedOutputs recorded = new RecordedOutputs(new Ignored());
   private final NotebookCell first = notebook.cells().get(0);
   private final NotebookCell second = notebook.cells().get(1);
+
+  private static final class Ignored implements RunProgress {
+    @Override
+    public void started(int cells, int ranks) {}
+
+    @Override
+    public void cellStarted(String name, String firstLine) {}
+
+    @Override
+    public void cellProgressed(String line) {}
+
+    @Override
+    public void cellNoted(String line) {}
+
+    @Override
+    public void cellFinished(CellResult cell) {}
+
+    @Override
+    public void close() {}
+  }
 
   private static void is(NotebookCell cell, String outputs) {
     assertThat(cell.outputs()).isEqualTo(JsonParser.parseString(outputs));
@@ -24,7 +44,7 @@ class RecordedOutputsTest {
 
   @Test
   void mergesAStreamUntilSomethingElseComes() {
-    var shown = recorded.of(first, _ -> {}, _ -> {});
+    var shown = recorded.of(first);
     shown.stdout("a");
     shown.stdout("b\nc");
     shown.stderr("e\n");
@@ -46,11 +66,11 @@ class RecordedOutputsTest {
 
   @Test
   void anUpdateReachesEveryEarlierOutputOfThatId() {
-    var shown = recorded.of(first, _ -> {}, _ -> {});
+    var shown = recorded.of(first);
     shown.display(MimeBundle.text("1 of 2"), "bar");
     shown.display(MimeBundle.text("other"), "");
     shown.end();
-    var later = recorded.of(second, _ -> {}, _ -> {});
+    var later = recorded.of(second);
     later.display(MimeBundle.text("1 of 2"), "bar");
     later.update(MimeBundle.text("2 of 2"), "bar");
     later.update(MimeBundle.text("of nobody"), "unknown");
@@ -69,7 +89,7 @@ class RecordedOutputsTest {
 
   @Test
   void keepsEachKindOfContentAsJupyterDoes() {
-    var shown = recorded.of(first, _ -> {}, _ -> {});
+    var shown = recorded.of(first);
     shown.display(
         MimeBundle.text("t")
             .with(MimeBundle.HTML, "<b>\n</b>")
@@ -88,7 +108,7 @@ class RecordedOutputsTest {
 
   @Test
   void dropsWhatComesAfterTheEnd() {
-    var shown = recorded.of(first, _ -> {}, _ -> {});
+    var shown = recorded.of(first);
     shown.end();
     shown.stdout("late");
     shown.display(MimeBundle.text("late"), "id");
@@ -97,7 +117,7 @@ class RecordedOutputsTest {
 
   @Test
   void hasNobodyToAsk() {
-    var shown = recorded.of(first, _ -> {}, _ -> {});
+    var shown = recorded.of(first);
     assertThatThrownBy(() -> shown.readLine("size? "))
         .isInstanceOf(IOException.class)
         .hasMessage(

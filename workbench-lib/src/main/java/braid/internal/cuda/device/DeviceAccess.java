@@ -172,7 +172,9 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
       return new BoundsResult(
           answer.get(ValueLayout.JAVA_LONG, 0),
           answer.getAtIndex(ValueLayout.JAVA_DOUBLE, 1),
-          answer.getAtIndex(ValueLayout.JAVA_DOUBLE, 2));
+          answer.getAtIndex(ValueLayout.JAVA_DOUBLE, 2),
+          Double.NaN,
+          0);
     }
   }
 

@@ -23,7 +23,11 @@ public final class Progress implements AutoCloseable {
 
   private static final ScheduledExecutorService REPORTER =
       Executors.newSingleThreadScheduledExecutor(
-          Thread.ofPlatform().daemon().name("braid-progress").factory());
+          Thread.ofPlatform()
+              .daemon()
+              .inheritInheritableThreadLocals(false)
+              .name("braid-progress")
+              .factory());
 
   /// True if work of this thread already reports progress: its parts then do not.
   private static final ThreadLocal<Boolean> REPORTED = ThreadLocal.withInitial(() -> false);
@@ -42,6 +46,7 @@ public final class Progress implements AutoCloseable {
   private final long startNanos = System.nanoTime();
   private final AtomicInteger count = new AtomicInteger();
   private volatile String state = "";
+  private String outcome = "";
   private @Nullable ScheduledFuture<?> reporting;
   private boolean shown;
   private boolean closed;
@@ -67,6 +72,11 @@ public final class Progress implements AutoCloseable {
     }
     REPORTED.set(true);
     return progress;
+  }
+
+  /// Runs a task every second, on the thread that reports all progress, until it is cancelled.
+  public static ScheduledFuture<?> everySecond(Runnable task) {
+    return REPORTER.scheduleWithFixedDelay(task, 1, 1, TimeUnit.SECONDS);
   }
 
   /// Returns progress for work that reports it elsewhere.
@@ -105,8 +115,11 @@ public final class Progress implements AutoCloseable {
   }
 
   /// Ends the work as complete.
-  public synchronized void finished() {
+  ///
+  /// @param result what it found, for the last line
+  public synchronized void finished(String result) {
     count.set(steps);
+    outcome = result;
     close();
   }
 
@@ -125,17 +138,19 @@ public final class Progress implements AutoCloseable {
       int done = count.get();
       double seconds = (System.nanoTime() - startNanos) / 1e9;
       var line =
-          done >= steps
-              ? String.format(
-                  Locale.ROOT, "%s %d %s in %.1f s", task.done, steps, task.steps, seconds)
-              : String.format(
-                  Locale.ROOT,
-                  "%s ended after %d of %d %s, %.1f s",
-                  task.doing,
-                  done,
-                  steps,
-                  task.steps,
-                  seconds);
+          !outcome.isEmpty()
+              ? String.format(Locale.ROOT, "%s in %.1f s", outcome, seconds)
+              : done >= steps
+                  ? String.format(
+                      Locale.ROOT, "%s %d %s in %.1f s", task.done, steps, task.steps, seconds)
+                  : String.format(
+                      Locale.ROOT,
+                      "%s ended after %d of %d %s, %.1f s",
+                      task.doing,
+                      done,
+                      steps,
+                      task.steps,
+                      seconds);
       show(MimeBundle.text(line).asProgress());
     }
   }

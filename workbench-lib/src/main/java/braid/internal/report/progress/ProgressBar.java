@@ -10,6 +10,10 @@ import java.util.function.LongSupplier;
 /// notebook, a line of text elsewhere.
 public final class ProgressBar {
   private static final long SHORTEST_PAUSE_NANOS = 100_000_000;
+
+  /// Time after which an unchanged display shows its elapsed time anew.
+  private static final long LONGEST_PAUSE_NANOS = 1_000_000_000;
+
   private static final int TEXT_BAR_WIDTH = 24;
   private static final int HTML_BAR_WIDTH_PX = 260;
 
@@ -20,7 +24,10 @@ public final class ProgressBar {
   private final long startedNanos;
   private long firstStepNanos;
   private long shownNanos;
+  private int begun;
   private int done;
+  private String state;
+  private boolean finished;
 
   /// @param preparing description of the work before the first step
   /// @param show called with each new display, the first time at once
@@ -32,38 +39,44 @@ public final class ProgressBar {
     this.show = show;
     this.startedNanos = nanoClock.getAsLong();
     this.shownNanos = startedNanos;
+    this.state = preparing;
     show.accept(bundle(preparing, startedNanos));
   }
 
-  /// Describes the work before the first step.
-  public void prepare(String state) {
+  /// Begins a step; earlier ones are done.
+  public synchronized void step(String name) {
     long now = nanoClock.getAsLong();
-    if (now - shownNanos >= SHORTEST_PAUSE_NANOS) {
+    if (begun == 0) {
+      firstStepNanos = now;
+    }
+    done = Math.min(begun, steps);
+    begun++;
+    state = name;
+    showAfter(SHORTEST_PAUSE_NANOS, now);
+  }
+
+  /// Shows the elapsed time of a long step. Called at intervals by another thread.
+  public synchronized void tick() {
+    if (!finished) {
+      showAfter(LONGEST_PAUSE_NANOS, nanoClock.getAsLong());
+    }
+  }
+
+  private void showAfter(long pauseNanos, long now) {
+    if (now - shownNanos >= pauseNanos) {
       shownNanos = now;
       show.accept(bundle(state, now));
     }
   }
 
-  /// Begins a step; earlier ones are done.
-  public void step(String name) {
-    long now = nanoClock.getAsLong();
-    if (done == 0) {
-      firstStepNanos = now;
-    }
-    if (now - shownNanos >= SHORTEST_PAUSE_NANOS) {
-      shownNanos = now;
-      show.accept(bundle(name, now));
-    }
-    done = Math.min(done + 1, steps);
-  }
-
   /// Sets the total number of steps, as far as known now; it never falls below those done.
-  public void expect(int stepsInAll) {
+  public synchronized void expect(int stepsInAll) {
     steps = Math.max(done, stepsInAll);
   }
 
   /// Ends the work as complete; always shown.
-  public void finish(String outcome) {
+  public synchronized void finish(String outcome) {
+    finished = true;
     done = steps;
     show.accept(bundle(outcome, nanoClock.getAsLong()));
   }
