@@ -66,7 +66,7 @@ import picocli.CommandLine.Spec;
       "  braid run tune.ipynb -f sizes.yaml --cell-timeout 60 --junit tune.xml",
       "  braid run tune.ipynb tuned.ipynb -p m=8192 --log-output",
       "  braid run notebooks/*.ipynb -n 4 -o results --report results/report.html",
-      "  braid run recorded.ipynb --check",
+      "  braid run tune.ipynb --record && braid run tune.ipynb --check",
       "  braid run tune.ipynb --until-decided 10m --summary tune.md",
     })
 final class RunCommand implements Callable<Integer> {
@@ -74,8 +74,8 @@ final class RunCommand implements Callable<Integer> {
       paramLabel = "NOTEBOOK",
       arity = "1..*",
       description =
-          "The notebooks, run in order on fresh ranks; they are not changed. Of two, the second is"
-              + " the output file if it does not exist, or is the output of the first.")
+          "The notebooks, run in order on fresh ranks; only --record changes them. Of two, the"
+              + " second is the output file if it does not exist, or is the output of the first.")
   private List<Path> notebooks = new ArrayList<>();
 
   @Mixin private RankOptions ranks = new RankOptions();
@@ -168,6 +168,13 @@ final class RunCommand implements Callable<Integer> {
   private boolean check;
 
   @Option(
+      names = "--record",
+      description =
+          "Stores the outputs of each complete run in the notebook itself, with a sentence that names"
+              + " the machine, for pages that show notebooks and for --check.")
+  private boolean record;
+
+  @Option(
       names = "--fail-fast",
       description = "Runs no further notebook after one that fails. Default: runs all.")
   private boolean failFast;
@@ -192,7 +199,7 @@ final class RunCommand implements Callable<Integer> {
       return listParameters();
     }
     var limits = TimeLimits.of(timeout, cellTimeout);
-    var inputs = RunInputs.of(notebooks, output, parameters(), check);
+    var inputs = RunInputs.of(notebooks, output, parameters(), check, record);
     var home = WorkingDirectory.called();
     var env = Env.here();
     var machine = env.machine();
@@ -231,7 +238,7 @@ final class RunCommand implements Callable<Integer> {
     }
     var last = notebooks.getLast();
     return Files.notExists(last)
-        || (!check && EarlierRun.isOutputOf(Notebook.read(last), notebooks.getFirst()));
+        || (!check && !record && EarlierRun.isOutputOf(Notebook.read(last), notebooks.getFirst()));
   }
 
   private void takeOutput(PrintWriter err) {

@@ -170,8 +170,28 @@ public final class Notebook {
     var cell = new JsonObject();
     cell.addProperty("cell_type", "code");
     cell.add("execution_count", JsonNull.INSTANCE);
-    cell.add("metadata", new JsonObject());
     cell.add("outputs", new JsonArray());
+    return insert(index, cell, source, id);
+  }
+
+  /// Sets the text of the Markdown cell with a tag, which is added after the title if there is
+  /// none.
+  public void remark(String tag, String text) {
+    var tagged = cells.stream().filter(cell -> cell.isMarkdown() && cell.hasTag(tag)).findFirst();
+    if (tagged.isPresent()) {
+      tagged.get().source(text);
+      return;
+    }
+    var cell = new JsonObject();
+    cell.addProperty("cell_type", "markdown");
+    boolean titled = !cells.isEmpty() && cells.getFirst().isMarkdown();
+    var tags = new JsonArray();
+    tags.add(tag);
+    insert(titled ? 1 : 0, cell, text, tag).metadata().add("tags", tags);
+  }
+
+  private NotebookCell insert(int index, JsonObject cell, String source, String id) {
+    cell.add("metadata", new JsonObject());
     cell.addProperty("source", source);
     if (document.get("nbformat_minor").getAsInt() >= MINOR_WITH_CELL_IDS) {
       cell.addProperty("id", unusedId(id));

@@ -3,6 +3,7 @@ package braid.launcher.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
 import com.google.gson.JsonObject;
@@ -201,6 +202,48 @@ class RunSeveralTest {
     assertThat(ran.out()).contains(", 2 differences from its record\n");
     assertThat(Files.readString(report)).contains(">differs</span>", "<td>printed text</td>");
     assertThat(Files.readString(junit)).contains("failures=\"2\"", "type=\"Difference\"");
+  }
+
+  @Test
+  void recordStoresOutputsInTheNotebookItself() throws IOException {
+    var notebook = passing();
+    var code = Notebook.read(notebook).codeCells().stream().map(NotebookCell::source).toList();
+    for (int time = 1; time <= 2; time++) {
+      var ran = run(notebook, "--record", "-o", out.resolve("o%d.ipynb".formatted(time)));
+      assertThat(ran.exitCode()).as(ran.err()).isZero();
+      var stored = Notebook.read(notebook);
+      assertThat(stored.codeCells()).extracting(NotebookCell::source).isEqualTo(code);
+      assertThat(stored.cells())
+          .filteredOn(NotebookCell::isMarkdown)
+          .singleElement()
+          .satisfies(
+              cell ->
+                  assertThat(cell.source())
+                      .matches("\\*Outputs recorded on .* by Braid .*: 1 rank, host backend.*"));
+      assertThat(stored.metadata().has("papermill")).as("times of the run").isFalse();
+    }
+    var checked = run(notebook, "--check", "-o", out.resolve("checked.ipynb"));
+    assertThat(checked.exitCode()).as(checked.err()).isZero();
+    assertThat(checked.out()).contains(", as recorded\n");
+  }
+
+  @Test
+  void recordKeepsTheNotebookOfAFailedRun() throws IOException {
+    var notebook = failing();
+    var before = Files.readString(notebook);
+    assertThat(run(notebook, "--record", "-o", out.resolve("o.ipynb")).exitCode()).isEqualTo(1);
+    assertThat(notebook).hasContent(before);
+  }
+
+  @Test
+  void recordRefusesParametersAndComparisons() throws IOException {
+    for (var other : List.of("--check", "-pm=3")) {
+      var ran = run(passing(), "--record", other);
+      assertThat(ran.exitCode()).isEqualTo(2);
+      assertThat(ran.err())
+          .startsWith("braid: --record stores the outputs of a notebook as it is but ")
+          .hasLineCount(1);
+    }
   }
 
   private static JsonObject stdout() {

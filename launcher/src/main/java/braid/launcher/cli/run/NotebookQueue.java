@@ -4,6 +4,7 @@ import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.notebook.check.NotebookRun;
+import braid.launcher.notebook.check.Recording;
 import braid.launcher.notebook.run.NotebookRunner;
 import braid.launcher.notebook.run.RunProgress;
 import braid.launcher.notebook.run.RunResult;
@@ -102,10 +103,31 @@ public final class NotebookQueue {
   }
 
   private static NotebookRun finished(RunInput input, RunResult result) {
-    return input
-        .recording()
-        .map(recording -> NotebookRun.checked(input.notebook(), result, recording))
-        .orElseGet(() -> NotebookRun.unchecked(input.notebook(), result));
+    var run =
+        input
+            .recording()
+            .map(recording -> NotebookRun.checked(input.notebook(), result, recording))
+            .orElseGet(() -> NotebookRun.unchecked(input.notebook(), result));
+    return input.records() && run.exitCode() == ExitCode.OK ? stored(input, run) : run;
+  }
+
+  private static NotebookRun stored(RunInput input, NotebookRun run) {
+    try {
+      var manifest = run.manifest();
+      if (manifest.isEmpty()) {
+        return run.troubled(
+            "--record names the machine from the manifest of the run but it has none; %s is unchanged"
+                .formatted(input.file()));
+      }
+      Recording.store(run.notebook(), input.file(), manifest.get().json());
+      return run;
+    } catch (IOException e) {
+      return run.troubled(
+          "--record must be able to write %s but could not (%s); check its permissions and the free space"
+              .formatted(input.file(), e.getClass().getSimpleName()));
+    } catch (BraidException e) {
+      return run.troubled(String.valueOf(e.getMessage()));
+    }
   }
 
   /// Result of a notebook that will not start.

@@ -30,9 +30,19 @@ public record RunInputs(List<RunInput> all, List<String> notes) {
   /// @param files at least one
   /// @param output file for one notebook, directory for several; by default the folder of each run
   /// @param check true to compare each with its recorded outputs
+  /// @param record true to store the outputs in the files that are run
   /// @throws BraidException if a file, a parameter or an output file is wrong
   public static RunInputs of(
-      List<Path> files, @Nullable Path output, Parameters parameters, boolean check) {
+      List<Path> files,
+      @Nullable Path output,
+      Parameters parameters,
+      boolean check,
+      boolean record) {
+    if (record && (check || !parameters.isEmpty())) {
+      throw new BraidException(
+          "--record stores the outputs of a notebook as it is but %s was given too; leave it out"
+              .formatted(check ? "--check" : "a parameter"));
+    }
     var notebooks = files.stream().map(RunInputs::read).toList();
     var outputs = outputs(files, output);
     var notes = ParameterCell.inject(parameters, notebooks);
@@ -44,7 +54,8 @@ public record RunInputs(List<RunInput> all, List<String> notes) {
               notebook,
               files.get(i),
               outputs.get(i),
-              check ? Optional.of(Recording.of(notebook)) : Optional.empty()));
+              check ? Optional.of(Recording.of(notebook)) : Optional.empty(),
+              record));
     }
     return new RunInputs(inputs, notes);
   }
@@ -55,7 +66,7 @@ public record RunInputs(List<RunInput> all, List<String> notes) {
   public static RunInputs again(Notebook notebook, Path original, @Nullable Path output) {
     var saved = outputs(List.of(original), output).getFirst();
     return new RunInputs(
-        List.of(new RunInput(notebook, original, saved, Optional.empty())), List.of());
+        List.of(new RunInput(notebook, original, saved, Optional.empty(), false)), List.of());
   }
 
   private static Notebook read(Path file) {

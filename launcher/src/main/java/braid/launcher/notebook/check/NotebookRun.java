@@ -27,6 +27,19 @@ public record NotebookRun(
     return new NotebookRun(notebook, result, true, recording.differences(notebook, result));
   }
 
+  /// Returns this run with something that failed after its last cell.
+  public NotebookRun troubled(String trouble) {
+    return unchecked(
+        notebook,
+        new RunResult(
+            result.notebook(),
+            result.output(),
+            result.cells(),
+            ExitCode.CELL_FAILED,
+            result.elapsed(),
+            Optional.of(trouble)));
+  }
+
   public List<Difference> differences(CellResult cell) {
     return differences.stream().filter(d -> d.cell().equals(cell.name())).toList();
   }

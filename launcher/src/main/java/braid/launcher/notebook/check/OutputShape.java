@@ -6,6 +6,7 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
@@ -41,10 +42,29 @@ record OutputShape(
     return shape;
   }
 
-  private void add(JsonObject output) {
-    if (output.get("data") instanceof JsonObject data && data.has(MimeBundle.PROGRESS)) {
-      return;
+  /// Returns an output as it is recorded: without evidence for programs, which fills files and
+  /// which no page shows; empty for progress.
+  static Optional<JsonObject> lasting(JsonObject output) {
+    if (!(output.get("data") instanceof JsonObject data)) {
+      return Optional.of(output);
     }
+    if (data.has(MimeBundle.PROGRESS)) {
+      return Optional.empty();
+    }
+    var copy = output.deepCopy();
+    copy.getAsJsonObject("data").keySet().removeIf(OutputShape::isEvidence);
+    return Optional.of(copy);
+  }
+
+  private static boolean isEvidence(String mimeType) {
+    return mimeType.startsWith("application/vnd.braid.");
+  }
+
+  private void add(JsonObject full) {
+    lasting(full).ifPresent(this::addLasting);
+  }
+
+  private void addLasting(JsonObject output) {
     switch (text(output.get("output_type"))) {
       case "stream" -> {
         streams.add(text(output.get("name")));

@@ -198,6 +198,6 @@ class RecordingTest {
         .isInstanceOf(BraidException.class)
         .hasMessageStartingWith(
             "--check compares with the outputs stored in the notebook but test.ipynb has none;"
-                + " record them: braid run test.ipynb -o recorded.ipynb");
+                + " record them: braid run test.ipynb --record");
   }
 }
