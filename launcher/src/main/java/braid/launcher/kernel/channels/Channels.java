@@ -194,8 +194,7 @@ public final class Channels implements AutoCloseable {
               return skim.get();
             }
           }
-          throw new IOException(
-              "its message has more than %d KiB".formatted(limit(peer) >> 10));
+          throw new IOException("its message has more than %d KiB".formatted(limit(peer) >> 10));
         }
 
         @Override
