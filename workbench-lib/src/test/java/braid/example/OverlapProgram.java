@@ -15,13 +15,13 @@ import java.util.Collections;
 
 /// Compares an overlapped all-gather and GEMM with the unfused reference, in a plain program.
 ///
-/// The ranks are threads of this process on the host backend. For ranks that are processes, or on
-/// GPUs, call [#profile] from a notebook cell, with this class added by `%jars`.
+/// The ranks are threads of this process on the host backend. `braid exec` runs programs on ranks
+/// that are processes, also on GPUs.
 ///
 /// ```
 /// ./braid --version    # builds Braid
-/// java --enable-native-access=ALL-UNNAMED -Dslf4j.internal.verbosity=ERROR \
-///   -cp 'launcher/target/lib/*' \
+/// "$JAVA_HOME/bin/java" --enable-native-access=ALL-UNNAMED -Dslf4j.internal.verbosity=ERROR \
+///   -cp 'launcher/target/current/*' \
 ///   workbench-lib/src/test/java/braid/example/OverlapProgram.java 2
 /// ```
 public final class OverlapProgram {

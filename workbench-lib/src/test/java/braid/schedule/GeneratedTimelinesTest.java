@@ -33,7 +33,7 @@ class GeneratedTimelinesTest {
   private static final Pattern EXAMPLE =
       Pattern.compile(
           "(?<margin>[ /]*)Rank (?<rank>\\d+) of (?<ranks>\\d+), `(?<spec>\\w+)`, "
-              + "`(?<how>\\w+(?:\\(\\)\\.neighborToNeighbor)?)\\((?<splits>\\d*)\\)`:\n[ /]*\n[ /]*```\n(?<block>.*?)[ /]*```\n",
+              + "`(?<how>\\w+(?:\\(\\)\\.neighborToNeighbor)?)\\((?<splits>\\d*)\\)`:\n[ /]*\n[ /]*```(?:text)?\n(?<block>.*?)[ /]*```\n",
           Pattern.DOTALL);
 
   @ParameterizedTest

@@ -29,6 +29,7 @@ import picocli.CommandLine.Spec;
     description = "Tunes overlapped GEMM and communication: one notebook, run on every rank.",
     subcommands = {
       RunCommand.class,
+      ExecCommand.class,
       RerunCommand.class,
       RunsCommand.class,
       CompareCommand.class,
@@ -46,7 +47,7 @@ import picocli.CommandLine.Spec;
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:fine",
-      " 1:a cell failed",
+      " 1:a cell or a program failed",
       " 2:a mistake in the options, the parameters or the notebook; nothing was run",
       " 3:a result is not the unfused reference's",
       " 4:a time limit",
@@ -108,6 +109,7 @@ public final class Braid implements Runnable {
         .anyMatch(
             command ->
                 command instanceof RunCommand
+                    || command instanceof ExecCommand
                     || command instanceof RerunCommand
                     || (command instanceof CompareCommand compare && compare.runsCells())
                     || (command instanceof CheckCommand check && check.runsCells()));

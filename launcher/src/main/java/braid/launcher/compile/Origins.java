@@ -7,6 +7,7 @@ import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
 /// Source position of each snippet: JShell numbers snippets (`#12`), users see cell 3, line 2.
+/// Programs are known by the names of their classes.
 public final class Origins {
   /// Origin of a snippet: its cell, its first line in the cell (from 1), and the cell's text.
   public record Origin(String cell, int firstLine, String cellSource) {
@@ -56,11 +57,11 @@ public final class Origins {
     return Optional.ofNullable(bySnippet.get(id));
   }
 
-  /// Returns the origin of a stack frame that JShell has mapped to a snippet.
+  /// Returns the origin of a stack frame that JShell has mapped to a snippet, or of a program.
   public Optional<Origin> of(StackTraceElement frame) {
     var file = frame.getFileName();
     return file != null && file.startsWith("#")
         ? Optional.ofNullable(bySnippet.get(file.substring(1))).or(() -> running)
-        : Optional.empty();
+        : ofSnippet(frame.getClassName().replaceFirst("\\$.*", ""));
   }
 }

@@ -29,13 +29,11 @@ final class Magics {
   private static final int MAX_LOADED_BYTES = 16 << 20;
 
   private final Session session;
-  private final GatheredEvidence evidence;
   private final FrontScope front;
   private final ArrayDeque<Path> loading = new ArrayDeque<>();
 
   Magics(Session session, GatheredEvidence evidence) {
     this.session = session;
-    this.evidence = evidence;
     front =
         new FrontScope(evidence, session::isInterrupted, name -> session.compiler().declares(name));
   }
@@ -108,10 +106,7 @@ final class Magics {
   }
 
   private void add(List<Path> paths) {
-    for (var path : paths) {
-      session.compiler().shell().addToClasspath(path.toString());
-      evidence.added(path);
-    }
+    paths.forEach(session::addToClassPath);
   }
 
   /// Checks for jars or folders of classes: the compiler accepts any path, and then fails at every

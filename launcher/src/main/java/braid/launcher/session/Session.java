@@ -10,6 +10,7 @@ import braid.launcher.compile.CellCompiler.Piece;
 import braid.launcher.compile.CompileError;
 import braid.launcher.compile.Origins;
 import braid.launcher.compile.OtherCells;
+import braid.launcher.compile.Program;
 import braid.launcher.editing.Assistant;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.fanout.Invocation;
@@ -25,6 +26,7 @@ import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.ranks.RankSet;
 import braid.model.MimeBundle;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -93,6 +95,22 @@ public final class Session implements AutoCloseable {
   /// Records later measurements and class path changes in the manifest of this experiment.
   public void recordIn(Experiment experiment) {
     evidence.recordIn(experiment);
+  }
+
+  /// Adds a jar or a folder of classes to the class path of the compiler and all ranks.
+  public void addToClassPath(Path path) {
+    cluster.compiler().shell().addToClasspath(path.toString());
+    evidence.added(path);
+  }
+
+  /// Adds the classes of a program; failures show lines of its source.
+  public void add(Program program) {
+    cluster.compiler().shell().addToClasspath(program.folder().toString());
+    cluster
+        .origins()
+        .put(
+            program.name(),
+            new Origins.Origin(String.valueOf(program.file().getFileName()), 1, program.source()));
   }
 
   /// Runs one cell to its end.

@@ -10,8 +10,12 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Instant;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.jar.Attributes;
 import java.util.jar.JarOutputStream;
@@ -51,11 +55,43 @@ class BraidScriptTest {
     return script(home);
   }
 
-  /// Creates a folder that the script takes for a built checkout.
+  /// Creates a checkout with a source in each module. `mvn` on the path of `run` builds it: it
+  /// makes two jars with the source as content, and adds a line to `builds`.
   private Path checkout(Path home) throws IOException {
-    Files.createDirectories(home.resolve("launcher/target"));
-    Files.createFile(home.resolve("launcher/target/built"));
+    Files.createDirectories(home);
+    Files.createFile(home.resolve("pom.xml"));
+    for (var module : List.of("native", "workbench-lib", "launcher")) {
+      for (var sources : List.of("src/main", "src/checks")) {
+        var folder = Files.createDirectories(home.resolve(module).resolve(sources));
+        Files.writeString(folder.resolve("A.java"), "class A {}");
+      }
+      Files.createFile(home.resolve(module).resolve("pom.xml"));
+    }
+    var mvn = Files.createDirectories(directory.resolve("bin")).resolve("mvn");
+    Files.writeString(
+        mvn,
+        """
+        #!/bin/sh
+        echo built >>%s
+        eval "$DURING_BUILD"
+        mkdir -p launcher/target/lib
+        cp launcher/src/main/A.java launcher/target/lib/library.jar
+        cp launcher/src/main/A.java launcher/target/braid-launcher-1.jar
+        """
+            .formatted(builds()));
+    assertThat(mvn.toFile().setExecutable(true)).isTrue();
     return script(home);
+  }
+
+  private Path builds() {
+    return directory.resolve("builds");
+  }
+
+  /// Jars that a command ran from, of the output of [#echoingJdk].
+  private static List<Path> jars(String out) {
+    var started = out.lines().filter(line -> line.startsWith("started ")).findFirst().orElseThrow();
+    var path = started.replaceAll(".* -cp (\\S+) .*", "$1");
+    return Arrays.stream(path.split(":", -1)).map(Path::of).toList();
   }
 
   private static Path script(Path home) throws IOException {
@@ -69,19 +105,20 @@ class BraidScriptTest {
     var builder = new ProcessBuilder("bash", script.toString()).directory(directory.toFile());
     builder.command().addAll(Arrays.asList(arguments));
     builder.environment().clear();
-    builder.environment().put("PATH", "/usr/bin:/bin");
+    builder.environment().put("PATH", directory.resolve("bin") + ":/usr/bin:/bin");
     builder.environment().putAll(environment);
     var process = builder.redirectErrorStream(true).start();
     var out = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     return new Result(process.waitFor(), out);
   }
 
-  /// Creates a JDK that only prints its arguments.
+  /// Creates a JDK that prints its arguments and, if the last one is `stay`, runs until its input
+  /// ends.
   private Path echoingJdk() throws IOException {
     var jdk = Files.createDirectories(directory.resolve("jdk"));
     Files.writeString(jdk.resolve("release"), "JAVA_VERSION=\"25\"\n");
     var java = Files.createDirectories(jdk.resolve("bin")).resolve("java");
-    Files.writeString(java, "#!/bin/sh\necho started \"$@\"\n");
+    Files.writeString(java, "#!/bin/sh\necho started \"$@\"\ncase \"$*\" in *stay) cat ;; esac\n");
     assertThat(java.toFile().setExecutable(true)).isTrue();
     return jdk;
   }
@@ -90,7 +127,9 @@ class BraidScriptTest {
   void startsWhereThereIsNoHome() throws Exception {
     var script = checkout(directory.resolve("home"));
     var result = run(Map.of("JAVA_HOME", echoingJdk().toString()), script, "--version");
-    assertThat(result.out()).startsWith("started ").endsWith("--version\n");
+    assertThat(result.out())
+        .startsWith("braid: building (once)...\nstarted ")
+        .endsWith("--version\n");
     assertThat(result.exitCode()).isZero();
   }
 
@@ -189,7 +228,7 @@ class BraidScriptTest {
             directory.resolve("limited"),
             "ulimit -Sn 80\nexec bash '%s' --version\n".formatted(script));
     var result = run(Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/"), limited);
-    assertThat(result.out()).startsWith("started ");
+    assertThat(result.out()).contains("\nstarted ");
   }
 
   /// Not even root may write in /sys.
@@ -197,8 +236,6 @@ class BraidScriptTest {
   void saysWhoMustBuildWhatCannotBeWritten() throws Exception {
     var home = directory.resolve("home");
     var script = checkout(home);
-    Files.delete(home.resolve("launcher/target/built"));
-    Files.delete(home.resolve("launcher/target"));
     var link = Files.createSymbolicLink(home.resolve("launcher/target"), Path.of("/sys/kernel"));
     var result =
         run(Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/"), script, "--version");
@@ -208,5 +245,127 @@ class BraidScriptTest {
         .startsWith("braid: Braid must be built, since it never was or its sources have changed,")
         .contains(home + "/launcher/target is not writable; have its owner run " + script)
         .hasLineCount(1);
+  }
+
+  private Map<String, String> withEchoingJdk() throws IOException {
+    return Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/");
+  }
+
+  private static void change(Path home, String source) throws IOException {
+    Files.writeString(home.resolve("launcher/src/main/A.java"), source);
+  }
+
+  @Test
+  void aCheckoutIsBuiltAgainForItsContentNotForItsTimes() throws Exception {
+    var home = directory.resolve("home");
+    var script = checkout(home);
+    var environment = withEchoingJdk();
+    run(environment, script, "--version");
+    assertThat(builds()).content().hasLineCount(1);
+
+    var copying = new ProcessBuilder("cp", "-r", home.toString(), directory + "/copy").start();
+    assertThat(copying.waitFor()).isZero();
+    var copied = run(environment, directory.resolve("copy/braid"), "--version");
+    assertThat(jars(copied.out()))
+        .hasSize(2)
+        .allMatch(jar -> jar.startsWith(directory.resolve("copy")))
+        .allMatch(
+            jar ->
+                jar.toFile().lastModified()
+                    == Instant.parse("2000-01-01T00:00:00Z").toEpochMilli());
+    Files.setLastModifiedTime(
+        home.resolve("launcher/src/main/A.java"), FileTime.from(Instant.now().plusSeconds(9)));
+    run(environment, script, "--version");
+    assertThat(builds()).content().hasLineCount(1);
+
+    change(home, "class A { int changed; }");
+    var changed = run(environment, script, "--version");
+    assertThat(jars(changed.out()).getFirst()).content().contains("changed");
+    Files.delete(home.resolve("native/src/checks/A.java"));
+    run(environment, script, "--version");
+    assertThat(builds()).content().hasLineCount(3);
+  }
+
+  @Test
+  void aKilledBuildIsRepeated() throws Exception {
+    var home = directory.resolve("home");
+    var script = checkout(home);
+    var environment = new HashMap<>(withEchoingJdk());
+    var half = home.resolve("native/target/classes/Half.class");
+    environment.put(
+        "DURING_BUILD",
+        """
+        mkdir -p %s; touch %s; cp -r launcher/src/main launcher/target/lib
+        for p in $PPID $(cut -d ' ' -f 4 /proc/$PPID/stat); do
+          case "$(tr '\\0' ' ' </proc/$p/cmdline)" in bash*--version*) kill -KILL $p ;; esac
+        done
+        kill -KILL $$
+        """
+            .formatted(half.getParent(), half));
+    assertThat(run(environment, script, "--version").exitCode()).isEqualTo(137);
+    assertThat(half).exists();
+
+    environment.remove("DURING_BUILD");
+    var result = run(environment, script, "--version");
+    assertThat(result.exitCode()).as(result.out()).isZero();
+    assertThat(jars(result.out())).hasSize(2).allMatch(Files::isRegularFile);
+    assertThat(half).doesNotExist();
+    assertThat(builds()).content().hasLineCount(2);
+  }
+
+  /// The second command starts while the first one builds.
+  @Test
+  void twoCommandsAtOnceBuildOnce() throws Exception {
+    var script = checkout(directory.resolve("home"));
+    var environment = new HashMap<>(withEchoingJdk());
+    environment.put("DURING_BUILD", "DURING_BUILD= bash %s --version >&7 2>&1 &".formatted(script));
+    var both =
+        Files.writeString(
+            directory.resolve("both"), "exec 7>&1\nexec bash '%s' --version".formatted(script));
+    var result = run(environment, both);
+    assertThat(result.exitCode()).as(result.out()).isZero();
+    assertThat(result.out().lines().filter(line -> line.startsWith("started "))).hasSize(2);
+    assertThat(builds()).content().hasLineCount(1);
+  }
+
+  @Test
+  void sourcesThatChangeDuringABuildAreBuiltAgain() throws Exception {
+    var home = directory.resolve("home");
+    var script = checkout(home);
+    var environment = new HashMap<>(withEchoingJdk());
+    environment.put(
+        "DURING_BUILD",
+        "[ -e changed ] || { touch changed; echo 'class A { int late; }' >launcher/src/main/A.java; }");
+    var result = run(environment, script, "--version");
+    assertThat(result.out()).contains("braid: sources changed during the build\n");
+    assertThat(jars(result.out()).getFirst()).content().contains("late");
+    assertThat(builds()).content().hasLineCount(2);
+  }
+
+  @Test
+  void aBuildStaysUntilNobodyRunsFromIt() throws Exception {
+    var home = directory.resolve("home");
+    var script = checkout(home);
+    var environment = withEchoingJdk();
+    var first = jars(run(environment, script, "--version").out());
+    var builder = new ProcessBuilder("bash", script.toString(), "stay");
+    builder.environment().putAll(environment);
+    var session = builder.start();
+    try (var out = session.inputReader()) {
+      assertThat(jars(out.readLine())).isEqualTo(first);
+
+      change(home, "class A { int second; }");
+      var second = jars(run(environment, script, "--version").out());
+      assertThat(first).doesNotContainAnyElementsOf(second).allMatch(Files::isRegularFile);
+      session.outputWriter().close();
+      assertThat(session.waitFor()).isZero();
+
+      change(home, "class A { int third; }");
+      var third = jars(run(environment, script, "--version").out());
+      assertThat(first).noneMatch(Files::exists);
+      assertThat(second).noneMatch(Files::exists);
+      assertThat(third).allMatch(Files::isRegularFile);
+      assertThat(home.resolve("launcher/target/current/library.jar")).content().contains("third");
+    }
   }
 }
