@@ -49,7 +49,7 @@ class ProfileTest {
         "\"rank\":1,         | \"\":1,              | unknown field",
         "\"rank\":1,         | ''                   | not JSON",
         "\"streams\":[       | \"streams\":[7,      | `streams` must be an array of strings but was 7",
-        "\"GEMM\"            | \"GEM\"              | must be one of GEMM, COPY, REDUCE, LOCAL, WAIT, SIGNAL but was GEM",
+        "\"GEMM\"            | \"GEM\"              | must be one of GEMM, ATTENTION, COPY, REDUCE, LOCAL, WAIT, SIGNAL but was GEM",
         "braid.profile/1     | braid.profile/9      | must be \"braid.profile/1\" but was \"braid.profile/9\"",
         "\"rank\":1          | \"rank\":2           | rank must be 0..1 but was 2 of 2",
         "[0,0,0,0,           | [0,0,9,0,            | entry 9 of `stages`",
