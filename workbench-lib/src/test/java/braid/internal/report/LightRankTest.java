@@ -57,7 +57,8 @@ class LightRankTest {
     }
     assertThat(process.waitFor()).as(() -> String.join("\n", lines)).isZero();
     assertThat(lines).contains("records: name  splits");
-    assertThat(lines).anyMatch(line -> line.startsWith("headline: ") && line.contains("pipelined, 4 splits"));
+    assertThat(lines)
+        .anyMatch(line -> line.startsWith("headline: ") && line.contains("pipelined, 4 splits"));
     assertThat(lines).anyMatch(line -> line.contains("braid.evidence.Study"));
     assertThat(lines).noneMatch(line -> HEAVY.matcher(line).matches());
   }
