@@ -153,14 +153,13 @@ final class ExecCommand implements Callable<Integer> {
     var err = spec.commandLine().getErr();
     var stop = new StopRequest();
     try (var compiled = Program.compile(program, added, err)) {
-      var facts = new RunFacts(RunCommand.arguments(spec), home).git(home);
+      var facts = new RunFacts(RunCommand.arguments(spec), home).program(program);
       var failure =
           SignalledSession.run(
               options,
               stop::request,
               session -> {
-                session.recordIn(
-                    new Experiment(home.resolve("runs"), () -> facts.of(options, env)));
+                session.recordIn(new Experiment(home.resolve("runs"), _ -> facts.of(options, env)));
                 added.forEach(session::addToClassPath);
                 return run(compiled, session, limits, stop);
               });

@@ -82,6 +82,8 @@ class ExecTest {
         .contains("a b|\\u0041\"|-x\n", "0 of 3\n", "[1] 1 of 3\n", "[2] 2 of 3\n");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
     assertThat(directory.resolve("runs")).isDirectoryRecursivelyContaining("glob:**/manifest.json");
+    var listed = Ran.apart(directory, Map.of(), (process, line) -> {}, "runs");
+    assertThat(listed.out()).contains("Overlap.java", "1 profile");
   }
 
   @Test

@@ -65,6 +65,12 @@ public final class RunFacts {
     return this;
   }
 
+  /// Adds a plain program and the revision of its folder.
+  public RunFacts program(Path file) {
+    json.addProperty("program", String.valueOf(file.getFileName()));
+    return git(file.toAbsolutePath().normalize().resolveSibling(""));
+  }
+
   /// Adds the revision of a folder, for a session without a notebook.
   public RunFacts git(Path directory) {
     json.add("git", GitState.of(directory, Optional.empty()));
