@@ -144,7 +144,7 @@ final class ExecCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
-    var limits = new TimeLimits(Optional.empty(), RunCommand.seconds("--timeout", timeout));
+    var limits = TimeLimits.of(timeout, null);
     var added = classPath();
     var env = Env.here();
     var home = WorkingDirectory.called();
