@@ -258,7 +258,7 @@ class ChannelsTest {
   private static Socket stranger(int port, String kind, String identity) throws IOException {
     var socket = new Socket();
     socket.bind(new InetSocketAddress(STRANGER, 0));
-    socket.connect(new InetSocketAddress("127.0.0.1", port));
+    socket.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
     var properties = new ByteArrayOutputStream();
     var out = new DataOutputStream(properties);
     out.writeByte(5);
