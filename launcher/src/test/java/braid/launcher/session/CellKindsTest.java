@@ -104,6 +104,6 @@ class CellKindsTest {
                 "%%front\nprofiles.studies().stream().map(s -> s.problem().get(\"m\") + \" \" + s.repeats()).toList()"))
         .isEqualTo("[8 7, 16 8, null 6]");
     assertThat(result("%%front\nStudy.compared(profiles.studies().subList(0, 2)).columnNames()"))
-        .startsWith("[m, method, splits, streams, transport, median ms");
+        .startsWith("[m, method, splits, streams, transport, verdict, median ms");
   }
 }
