@@ -187,7 +187,8 @@ class BraidTest {
     var ran = Ran.here("rnu");
     assertThat(ran.exitCode()).isEqualTo(2);
     assertThat(ran.err())
-        .startsWith("braid: command must be one of run, rerun, runs, compare, lab, kernel, doctor")
+        .startsWith(
+            "braid: command must be one of run, exec, rerun, runs, compare, lab, kernel, doctor")
         .endsWith("but was rnu; did you mean run? (see braid --help)\n");
     assertThat(Ran.here().err()).isEqualTo("braid: a command is missing (see braid --help)\n");
   }
