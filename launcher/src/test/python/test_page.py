@@ -223,7 +223,7 @@ class PageTest(unittest.TestCase):
         )
         self.assertGreaterEqual(tables, 2)
         self.assertGreaterEqual(charts, 2)
-        self.assertIn("vs unfused %", self.output(3))
+        self.assertIn("vs unfused", self.output(3))
         self.assertIn("mean iteration of each rank", self.output(4))
         self.assertIn("earlier", self.output(5))
 
