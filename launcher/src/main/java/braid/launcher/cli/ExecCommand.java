@@ -161,15 +161,18 @@ final class ExecCommand implements Callable<Integer> {
               session -> {
                 session.recordIn(new Experiment(home.resolve("runs"), _ -> facts.of(options, env)));
                 added.forEach(session::addToClassPath);
-                return run(compiled, session, limits, stop);
+                var ended = run(compiled, session, limits, stop);
+                // A signal ends the process as soon as this work has ended.
+                ended.ifPresent(why -> print(why, err));
+                return ended;
               });
-      failure.stream()
-          .flatMap(ended -> ended.traceback().stream())
-          .filter(line -> !line.startsWith("%restart"))
-          .forEach(err::println);
-      err.flush();
       return failure.map(CellAttempt::exitCode).orElse(ExitCode.OK).code();
     }
+  }
+
+  private static void print(CellFailure failure, PrintWriter err) {
+    failure.traceback().stream().filter(line -> !line.startsWith("%restart")).forEach(err::println);
+    err.flush();
   }
 
   private List<Path> classPath() {

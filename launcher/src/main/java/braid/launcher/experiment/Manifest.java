@@ -104,9 +104,10 @@ public record Manifest(JsonObject json) implements Displayable {
     return Optional.of(found);
   }
 
-  /// Returns the file name of its notebook; of a session in Jupyter, which has none, these words.
+  /// Returns the file name of its notebook or program; of a session in Jupyter, which has none,
+  /// these words.
   public String notebook() {
-    return text("notebook.name").orElse("a session in Jupyter");
+    return text("notebook.name").or(() -> text("program")).orElse("a session in Jupyter");
   }
 
   /// Returns true if it ran that notebook.
