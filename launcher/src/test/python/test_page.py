@@ -224,7 +224,7 @@ class PageTest(unittest.TestCase):
         self.assertGreaterEqual(tables, 2)
         self.assertGreaterEqual(charts, 2)
         self.assertIn("vs unfused", self.output(3))
-        self.assertIn("mean iteration of each rank", self.output(5))
+        self.assertIn("exposed communication", self.output(5))
         self.assertIn("earlier", self.output(7))
 
     def test_the_stop_button_stops_every_rank_and_leaves_them_usable(self):

@@ -83,9 +83,11 @@ public final class CellRun {
     }
   }
 
+  /// Reports that a rank answers again, if this cell reported its silence.
   public void answersAgain(RankEvent.AnswersAgain event) {
-    silent.remove(event.rank());
-    notice(event.toString());
+    if (silent.remove(event.rank())) {
+      notice(event.toString());
+    }
   }
 
   private void notice(String line) {
