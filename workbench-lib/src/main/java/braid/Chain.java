@@ -1,9 +1,12 @@
 package braid;
 
+import braid.model.AttentionGradientSpec;
+import braid.model.AttentionSpec;
 import braid.model.BraidException;
-import braid.model.Overlap;
+import braid.model.GemmSpec;
 import braid.model.Profile;
 import braid.model.Timing;
+import braid.model.Tuning;
 import braid.model.Verification;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
@@ -12,11 +15,9 @@ import java.util.List;
 import java.util.SequencedMap;
 import java.util.function.Function;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Pipelines and attentions, its links, that run in order without the host in between, such as a
-/// layer:
+/// Pipelines that run in order without the host in between, such as a layer:
 ///
 /// ```java
 /// var hidden = LocalTensor.on(world).shape(tokens, width / ranks).allocate();
@@ -31,15 +32,15 @@ import org.jspecify.annotations.Nullable;
 /// writes it, the next one reads it. Those that are added together ([#then]) run side by side and
 /// share network links and compute units: none of them may write memory that another one uses.
 ///
-/// All ranks of the group run, time and profile the chain together. The caller closes the pipelines
-/// and attentions.
+/// All ranks of the group run, time and profile the chain together. The caller closes the
+/// pipelines.
 public final class Chain implements AutoCloseable {
   /// Iterations of a prediction: the first has no earlier one to overlap with.
   private static final int SIMULATED_ITERATIONS = 3;
 
   private final ProcessGroup group;
-  private final List<List<ChainLink>> stages;
-  private final List<ChainLink> links;
+  private final List<List<Pipeline>> stages;
+  private final List<Pipeline> links;
 
   /// Pipelines that this chain has built and closes.
   private final List<Pipeline> built;
@@ -50,7 +51,7 @@ public final class Chain implements AutoCloseable {
   private final String name;
 
   private Chain(
-      ProcessGroup group, String name, List<List<ChainLink>> stages, List<Pipeline> built) {
+      ProcessGroup group, String name, List<List<Pipeline>> stages, List<Pipeline> built) {
     this.group = group;
     this.name = name;
     this.stages = stages.stream().map(List::copyOf).toList();
@@ -62,14 +63,14 @@ public final class Chain implements AutoCloseable {
             : new Iterations(
                 group,
                 stages.stream()
-                    .map(stage -> stage.stream().map(link -> link.lease.member()).toList())
+                    .map(stage -> stage.stream().map(link -> link.lease().member()).toList())
                     .toList(),
-                text(link -> link.group().equals(group) ? link.lease.text() : "on some ranks"),
+                text(link -> link.group().equals(group) ? link.lease().text() : "on some ranks"),
                 this::toString);
   }
 
-  /// Chains pipelines, attentions and backward passes in order, on the group of the first.
-  public static Chain of(ChainLink first, ChainLink... others) {
+  /// Chains pipelines in order, on the group of the first.
+  public static Chain of(Pipeline first, Pipeline... others) {
     Given.check("first", first);
     Given.check("others", others);
     var chain = on(first.group()).then(first);
@@ -93,7 +94,7 @@ public final class Chain implements AutoCloseable {
   }
 
   /// Returns the chain with these links appended, which run side by side.
-  public Chain then(ChainLink... beside) {
+  public Chain then(Pipeline... beside) {
     Given.check("beside", beside);
     if (beside.length == 0) {
       throw new BraidException("then needs 1 or more pipelines but was given none; leave it out");
@@ -101,7 +102,7 @@ public final class Chain implements AutoCloseable {
     var more = new ArrayList<>(stages);
     var stage = List.of(beside);
     for (var each : stage) {
-      each.lease.checkOpen();
+      each.lease().checkOpen();
       if (links.contains(each) || stage.indexOf(each) != stage.lastIndexOf(each)) {
         throw new BraidException(
             "%s is in the chain already; build another one for the second time".formatted(each));
@@ -116,7 +117,7 @@ public final class Chain implements AutoCloseable {
     for (int i = 0; i < stage.size(); i++) {
       for (int j = 0; j < stage.size(); j++) {
         if (i != j) {
-          stage.get(i).lease.checkBeside(stage.get(j).lease);
+          stage.get(i).lease().checkBeside(stage.get(j).lease());
         }
       }
     }
@@ -136,40 +137,33 @@ public final class Chain implements AutoCloseable {
     return group;
   }
 
-  /// Returns pipelines and attentions in order.
-  public List<ChainLink> links() {
+  /// Returns the pipelines in order.
+  public List<Pipeline> pipelines() {
     return links;
   }
 
-  /// Returns the pipelines in order.
-  public List<Pipeline> pipelines() {
-    return links.stream()
-        .flatMap(link -> link instanceof Pipeline pipeline ? Stream.of(pipeline) : Stream.of())
-        .toList();
-  }
-
   /// Returns the chain with one tuning per pipeline, in order. Pipelines whose tuning changes are
-  /// built anew and closed with the new chain; attentions stay. All ranks call it together.
-  public Chain with(List<Overlap> tunings) {
+  /// built anew and closed with the new chain. All ranks call it together.
+  public Chain with(List<? extends Tuning> tunings) {
     Given.check("tunings", tunings);
-    var before = pipelines();
-    if (tunings.size() != before.size()) {
+    if (tunings.size() != links.size()) {
       throw new BraidException(
           "a tuning for each of %d pipelines is needed but %d were given; give one each"
-              .formatted(before.size(), tunings.size()));
+              .formatted(links.size(), tunings.size()));
     }
     var built = new ArrayList<Pipeline>();
     try {
-      var changed = new ArrayList<List<ChainLink>>();
-      int at = 0;
+      var changed = new ArrayList<List<Pipeline>>();
+      int index = 0;
       for (var stage : stages) {
-        var same = new ArrayList<ChainLink>();
-        for (var each : stage) {
-          if (each instanceof Pipeline pipeline && !pipeline.isTuned(tunings.get(at++))) {
-            built.add(pipeline.with(tunings.get(at - 1)));
-            same.add(built.getLast());
+        var same = new ArrayList<Pipeline>();
+        for (var pipeline : stage) {
+          var tuning = tunings.get(index++);
+          if (pipeline.isTuned(tuning)) {
+            same.add(pipeline);
           } else {
-            same.add(each);
+            built.add(pipeline.with(tuning));
+            same.add(built.getLast());
           }
         }
         changed.add(same);
@@ -195,7 +189,7 @@ public final class Chain implements AutoCloseable {
     if (ready == null) {
       throw new BraidException("the chain has no pipelines; add them with then(pipeline)");
     }
-    links.forEach(link -> link.lease.checkOpen());
+    links.forEach(link -> link.lease().checkOpen());
     return ready;
   }
 
@@ -228,7 +222,7 @@ public final class Chain implements AutoCloseable {
     var lanes = new ArrayList<Measurement.Lanes>();
     for (int i = 0; i < links.size(); i++) {
       var prefix = links.size() == 1 ? "" : i + 1 + " ";
-      lanes.add(new Measurement.Lanes(prefix, links.get(i).lease.plan().streams()));
+      lanes.add(new Measurement.Lanes(prefix, links.get(i).lease().plan().streams()));
     }
     return ready.exclusively(
         "profile",
@@ -236,31 +230,31 @@ public final class Chain implements AutoCloseable {
             new Measurement(group, this::iterate).profile(iterations, lanes, this::configuration));
   }
 
-  /// Verifies each link alone, in order; see [Pipeline#verify()] and [Attention#verify()].
+  /// Verifies each pipeline alone, in order; see [Pipeline#verify()].
   ///
   /// @return what was compared, of all links
   public Verification verify() {
     return ready()
         .exclusively(
             "verify",
-            () -> links.stream().map(ChainLink::verify).reduce(Verification::and).orElseThrow());
+            () -> links.stream().map(Pipeline::verify).reduce(Verification::and).orElseThrow());
   }
 
   /// The links, their ranks, backend, link and memory, as columns of a table.
   SequencedMap<String, String> configuration() {
     if (links.size() == 1) {
-      return links.getFirst().lease.configuration();
+      return links.getFirst().lease().configuration();
     }
     var columns = new LinkedHashMap<String, String>();
     if (name.isEmpty()) {
       columns.put("pattern", "chain");
       for (int i = 0; i < links.size(); i++) {
-        columns.put(column(i), links.get(i).lease.text());
+        columns.put(column(i), links.get(i).lease().text());
       }
     } else {
       columns.put("chain", name);
     }
-    var last = links.getFirst().lease.configuration();
+    var last = links.getFirst().lease().configuration();
     last.keySet().retainAll(List.of("backend", "link", "memory"));
     columns.put("ranks", Integer.toString(group.size()));
     columns.putAll(last);
@@ -285,7 +279,7 @@ public final class Chain implements AutoCloseable {
     return sum;
   }
 
-  private static double predictedNanos(ChainLink link, Machine machine) {
+  private static double predictedNanos(Pipeline link, Machine machine) {
     try {
       return link.schedule().simulate(machine, SIMULATED_ITERATIONS).summary().medianNanos();
     } catch (BraidException _) {
@@ -299,25 +293,25 @@ public final class Chain implements AutoCloseable {
     var columns = configuration();
     columns.remove("ranks");
     if (links.size() == 1) {
-      columns.keySet().removeAll(links.getFirst().lease.plan().tuning().columns().keySet());
+      columns.keySet().removeAll(links.getFirst().lease().plan().source().columns().keySet());
     }
     for (int i = 0; i < links.size(); i++) {
-      columns.replace(column(i), links.get(i).lease.plan().problem().toString());
+      columns.replace(column(i), links.get(i).lease().plan().problem().toString());
     }
     return columns;
   }
 
   private String column(int link) {
     var kind =
-        switch (links.get(link)) {
-          case Pipeline _ -> "pipeline";
-          case Attention _ -> "attention";
-          case AttentionGradient _ -> "backward";
+        switch (links.get(link).problem()) {
+          case GemmSpec _ -> "pipeline";
+          case AttentionSpec _ -> "attention";
+          case AttentionGradientSpec _ -> "backward";
         };
     return "%s %d".formatted(kind, link + 1);
   }
 
-  private String text(Function<ChainLink, String> each) {
+  private String text(Function<Pipeline, String> each) {
     return stages.stream()
         .map(stage -> stage.stream().map(each).collect(Collectors.joining(" beside ")))
         .collect(Collectors.joining(" -> "));
@@ -332,6 +326,6 @@ public final class Chain implements AutoCloseable {
   @Override
   public String toString() {
     return "chain %s, on %s"
-        .formatted(name.isEmpty() ? text(link -> link.lease.text()) : name, group.name());
+        .formatted(name.isEmpty() ? text(link -> link.lease().text()) : name, group.name());
   }
 }

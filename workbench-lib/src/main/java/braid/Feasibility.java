@@ -1,5 +1,6 @@
 package braid;
 
+import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.BackendKind;
 import braid.model.BraidException;
@@ -8,14 +9,26 @@ import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
+import braid.model.Problem;
 import braid.model.TokenLayout;
+import braid.model.Tuning;
 
 /// Checks whether a group can solve a problem with an overlap; an error names the nearest feasible
 /// choice.
 final class Feasibility {
   private Feasibility() {}
 
-  static void check(GemmSpec spec, Overlap how, ProcessGroup group) {
+  /// Refuses a tuning that the problem or the size of the group does not allow.
+  static void check(Problem problem, Tuning tuning, ProcessGroup group) {
+    switch (problem) {
+      case GemmSpec spec -> check(spec, tuning.require(Overlap.class, spec), group);
+      case AttentionSpec spec -> check(spec, tuning.require(ContextParallel.class, spec), group);
+      case AttentionGradientSpec spec ->
+          check(spec.forward(), tuning.require(ContextParallel.class, spec), group);
+    }
+  }
+
+  private static void check(GemmSpec spec, Overlap how, ProcessGroup group) {
     var pattern = spec.pattern();
     var reason = Capabilities.unsupported(pattern, how.method());
     if (!reason.isEmpty()) {
@@ -28,8 +41,7 @@ final class Feasibility {
     checkChunks(spec, how, group);
   }
 
-  /// Refuses attention that the size of the group does not allow, forward and backward.
-  static void check(AttentionSpec spec, ContextParallel how, ProcessGroup group) {
+  private static void check(AttentionSpec spec, ContextParallel how, ProcessGroup group) {
     atLeastOneEach("sequence", "token", spec.sequence(), group);
     how.check(spec, group.size());
     int most = how.mostSplits(spec, group.size());
@@ -112,11 +124,15 @@ final class Feasibility {
     }
   }
 
-  /// Returns the overlap used by default: [Overlap#defaults()] with fewer splits if there are fewer
-  /// rows.
-  static Overlap byDefault(GemmSpec spec, ProcessGroup group) {
-    long most = smallestPart(spec, Overlap.defaults(), group);
-    return Overlap.pipelined(Math.clamp(most, 1, Overlap.DEFAULT_SPLITS));
+  /// Returns the tuning used by default: [Overlap#defaults()] with fewer splits if there are fewer
+  /// rows, or [ContextParallel#ring()].
+  static Tuning byDefault(Problem problem, ProcessGroup group) {
+    return switch (problem) {
+      case GemmSpec spec ->
+          Overlap.pipelined(
+              Math.clamp(smallestPart(spec, Overlap.defaults(), group), 1, Overlap.DEFAULT_SPLITS));
+      case AttentionSpec _, AttentionGradientSpec _ -> ContextParallel.ring();
+    };
   }
 
   /// Returns true if the chunks divide the whole output, not each rank's part.

@@ -1,8 +1,13 @@
 package braid;
 
+import braid.model.AttentionGradientSpec;
+import braid.model.AttentionSpec;
 import braid.model.BraidException;
+import braid.model.ContextParallel;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
+import braid.model.Problem;
+import braid.model.Tuning;
 import braid.schedule.Goal;
 import braid.schedule.Part;
 import braid.schedule.Port;
@@ -18,23 +23,23 @@ final class OwnSchedules {
 
   /// Returns the problem of a valid schedule.
   ///
-  /// @param spec problem that the pipeline received as well
-  /// @param how overlap that the pipeline received as well, which is a contradiction
-  static GemmSpec problem(
-      Schedule schedule, @Nullable GemmSpec spec, @Nullable Overlap how, ProcessGroup group) {
+  /// @param given problem that the pipeline received as well
+  /// @param how tuning that the pipeline received as well, which is a contradiction
+  static Problem problem(
+      Schedule schedule, @Nullable Problem given, @Nullable Tuning how, ProcessGroup group) {
     if (how != null) {
       throw new BraidException(
           "a schedule replaces an overlap but both were set (%s); leave one out".formatted(how));
     }
-    if (!(schedule.goal() instanceof Goal.Gemm goal)) {
+    if (!(schedule.goal() instanceof Goal.Solution(var problem, var _))) {
       throw new BraidException(
           "a pipeline's schedule must be for a problem but is `%s`; begin it with Schedule.on(spec, ranks)"
               .formatted(schedule.goal()));
     }
-    var problem = goal.spec();
-    if (spec != null && !spec.equals(problem)) {
+    if (given != null && !given.equals(problem)) {
       throw new BraidException(
-          "the schedule is for %s but gemm is %s; leave gemm out".formatted(problem, spec));
+          "the schedule is for %s but the problem is %s; leave the problem out"
+              .formatted(problem, given));
     }
     if (schedule.ranks() != group.size()) {
       throw new BraidException(
@@ -51,7 +56,12 @@ final class OwnSchedules {
       }
     }
     // Ports that every schedule of the problem has.
-    for (var port : Schedule.of(problem, Overlap.unfused(), group.size()).ports()) {
+    var reference =
+        switch (problem) {
+          case GemmSpec _ -> Overlap.unfused();
+          case AttentionSpec _, AttentionGradientSpec _ -> ContextParallel.unfused();
+        };
+    for (var port : Schedule.of(problem, reference, group.size()).ports()) {
       checkPort(port, schedule);
     }
     schedule.check();

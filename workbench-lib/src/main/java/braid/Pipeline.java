@@ -1,25 +1,28 @@
 package braid;
 
 import braid.internal.backend.Stream;
-import braid.internal.pipeline.Peers;
-import braid.internal.pipeline.Reference;
+import braid.internal.pipeline.PlanSource;
 import braid.internal.pipeline.Tolerance;
-import braid.internal.pipeline.Tuning;
-import braid.internal.pipeline.View;
+import braid.model.AttentionGradientSpec;
+import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.model.MemoryKind;
 import braid.model.Overlap;
+import braid.model.Problem;
+import braid.model.Profile;
 import braid.model.Scales;
+import braid.model.Timing;
+import braid.model.Tuning;
 import braid.model.Verification;
 import braid.model.VerificationFailed;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
 import java.util.List;
-import java.util.function.Consumer;
 import java.util.function.IntConsumer;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// A problem and a tuning, built once and ready to run many times:
@@ -31,17 +34,24 @@ import org.jspecify.annotations.Nullable;
 /// }
 /// ```
 ///
-/// The factory methods of [GemmSpec] show the result as unfused code; the overlap never changes it.
+/// The problem is a [GemmSpec], an [AttentionSpec] or its gradients, an [AttentionGradientSpec];
+/// each shows its result as unfused code, which no tuning changes. A schedule of your own may take
+/// the place of the tuning. Each tensor of the problem has a method of its name, which refuses
+/// other problems.
 ///
 /// `build()` fills the inputs with small integers, so that the pipeline can be verified at once;
 /// overwrite them with your own data. All ranks of the group build, run and measure a pipeline
-/// together.
-public final class Pipeline extends ChainLink {
+/// together, alone or as a link of a [Chain].
+public final class Pipeline implements AutoCloseable {
+  private static final List<Part> OF_FORWARD =
+      List.of(Part.QUERY, Part.KEY, Part.VALUE, Part.OUTPUT, Part.LSE);
+
   private final Builder recipe;
+  private final PlanLease lease;
 
   private Pipeline(Builder recipe, PlanLease lease) {
-    super(lease);
     this.recipe = recipe;
+    this.lease = lease;
   }
 
   /// Begins a pipeline on a group.
@@ -54,10 +64,9 @@ public final class Pipeline extends ChainLink {
   /// Collects the parts of a pipeline; each is set at most once.
   public static final class Builder {
     private final ProcessGroup group;
-    private @Nullable GemmSpec spec;
-    private @Nullable Overlap how;
+    private @Nullable Problem problem;
+    private @Nullable Tuning tuning;
     private @Nullable Schedule schedule;
-    private boolean replayed;
     private @Nullable MemoryKind kind;
     private @Nullable Scales scales;
     private final Bindings bindings = new Bindings();
@@ -66,19 +75,63 @@ public final class Pipeline extends ChainLink {
       this.group = group;
     }
 
-    /// Sets the problem; required unless a schedule is set, which has one.
-    public Builder gemm(GemmSpec problem) {
-      Given.check("problem", problem);
-      SetOnce.check("gemm", spec);
-      spec = problem;
+    /// Sets the problem to a GEMM with its communication. A problem is required unless a schedule
+    /// is set, which has one.
+    public Builder gemm(GemmSpec spec) {
+      return problem("gemm", spec);
+    }
+
+    /// Sets the problem to attention over a sequence whose tokens are divided among the ranks.
+    public Builder attention(AttentionSpec spec) {
+      return problem("attention", spec);
+    }
+
+    /// Sets the problem to the gradients of attention; [#backward] binds the tensors of the forward
+    /// pass too.
+    public Builder attention(AttentionGradientSpec spec) {
+      return problem("attention", spec);
+    }
+
+    private Builder problem(String name, Problem spec) {
+      Given.check("spec", spec);
+      SetOnce.check(name, problem);
+      problem = spec;
       return this;
     }
 
-    /// Sets the tuning; [Overlap#defaults()] by default, with fewer splits if there are fewer rows.
-    public Builder overlap(Overlap tuning) {
-      Given.check("tuning", tuning);
-      SetOnce.check("overlap", how);
-      how = tuning;
+    /// Sets the problem to the gradients of an attention, unless it is set, and reads the query,
+    /// key, value, output and log-sum-exp of this attention, in place. Run it before the backward
+    /// pass, and close it after.
+    public Builder backward(Pipeline forward) {
+      Given.check("forward", forward);
+      if (!(forward.problem() instanceof AttentionSpec spec)) {
+        throw new BraidException(
+            "backward needs the pipeline of an attention but %s was given".formatted(forward));
+      }
+      if (!forward.group().equals(group)) {
+        throw new BraidException(
+            "the forward pass must be on group `%s` but is on `%s`; begin with Pipeline.on(...) of that group"
+                .formatted(group.name(), forward.group().name()));
+      }
+      if (problem == null) {
+        problem = spec.backward();
+      } else if (!(problem instanceof AttentionGradientSpec gradient
+          && gradient.forward().equals(spec))) {
+        throw new BraidException(
+            "the problem is `%s` but the forward pass is `%s`; leave attention(...) out"
+                .formatted(problem, spec));
+      }
+      OF_FORWARD.forEach(part -> bindings.add(part, forward.lease));
+      return this;
+    }
+
+    /// Sets the tuning: an [Overlap] of a GEMM, [Overlap#defaults()] by default with fewer splits
+    /// if there are fewer rows; or a [ContextParallel][braid.model.ContextParallel] of attention,
+    /// `ring()` by default.
+    public Builder overlap(Tuning how) {
+      Given.check("tuning", how);
+      SetOnce.check("overlap", tuning);
+      tuning = how;
       return this;
     }
 
@@ -88,14 +141,6 @@ public final class Pipeline extends ChainLink {
       Given.check("own", own);
       SetOnce.check("schedule", schedule);
       schedule = own;
-      return this;
-    }
-
-    /// Records an iteration of a schedule of your own once and replays it: as a graph if the
-    /// backend has graphs. Overlaps have their own `replay()`.
-    public Builder replay() {
-      SetOnce.check("replay", replayed ? "replayed" : null);
-      replayed = true;
       return this;
     }
 
@@ -136,57 +181,91 @@ public final class Pipeline extends ChainLink {
     /// profile shows the copy. One pipeline's output may be another one's input:
     /// `input(first.output())`, or one tensor that both are bound to.
     public Builder input(PipelineTensor tensor) {
-      Given.check("tensor", tensor);
       return bind(Part.INPUT, tensor);
     }
 
     /// Sets the tensor to read the weight from; see [#input].
     public Builder weight(PipelineTensor tensor) {
-      Given.check("tensor", tensor);
       return bind(Part.WEIGHT, tensor);
     }
 
     /// Sets the tensor to read the bias from; see [#input]. It may have any shape with as many
     /// numbers.
     public Builder bias(PipelineTensor tensor) {
-      Given.check("tensor", tensor);
       return bind(Part.BIAS, tensor);
     }
 
     /// Sets the tensor to write the output to, or to add it to if the problem accumulates; see
-    /// [#input].
+    /// [#input]. The gradients of attention read it: it holds the output of the forward pass.
     public Builder output(PipelineTensor tensor) {
-      Given.check("tensor", tensor);
       return bind(Part.OUTPUT, tensor);
     }
 
     /// Sets the tensor to write the pre-activation to; see [#input].
     public Builder preActivation(PipelineTensor tensor) {
-      Given.check("tensor", tensor);
       return bind(Part.PRE_ACTIVATION, tensor);
     }
 
     /// Sets the tensor to gather the input into; see [#input].
     public Builder gatheredInput(PipelineTensor tensor) {
-      Given.check("tensor", tensor);
       return bind(Part.GATHERED_INPUT, tensor);
     }
 
     /// Sets the tensor to communicate beside the multiplication; see [#input]. It may have any
     /// shape with as many numbers.
     public Builder besideInput(PipelineTensor tensor) {
-      Given.check("tensor", tensor);
       return bind(Part.BESIDE_INPUT, tensor);
     }
 
     /// Sets the tensor for the result of the communication beside the multiplication; see [#input].
     /// It may have any shape with as many numbers.
     public Builder besideOutput(PipelineTensor tensor) {
-      Given.check("tensor", tensor);
       return bind(Part.BESIDE_OUTPUT, tensor);
     }
 
+    /// Sets the tensor to read the query from; see [#input]. If heads are divided among ranks,
+    /// other ranks access all tensors of the attention.
+    public Builder query(PipelineTensor tensor) {
+      return bind(Part.QUERY, tensor);
+    }
+
+    /// Sets the tensor to read the key from; see [#input]. Other ranks read it.
+    public Builder key(PipelineTensor tensor) {
+      return bind(Part.KEY, tensor);
+    }
+
+    /// Sets the tensor to read the value from; see [#input]. Other ranks read it.
+    public Builder value(PipelineTensor tensor) {
+      return bind(Part.VALUE, tensor);
+    }
+
+    /// Sets the tensor to write the log-sum-exp to; see [#input]. The gradients read it.
+    public Builder lse(PipelineTensor tensor) {
+      return bind(Part.LSE, tensor);
+    }
+
+    /// Sets the tensor to read the output's gradient from; see [#input].
+    public Builder outputGradient(PipelineTensor tensor) {
+      return bind(Part.OUTPUT_GRADIENT, tensor);
+    }
+
+    /// Sets the tensor to write the query's gradient to; see [#input].
+    public Builder queryGradient(PipelineTensor tensor) {
+      return bind(Part.QUERY_GRADIENT, tensor);
+    }
+
+    /// Sets the tensor to write the key's gradient to; see [#input].
+    public Builder keyGradient(PipelineTensor tensor) {
+      return bind(Part.KEY_GRADIENT, tensor);
+    }
+
+    /// Sets the tensor to write the value's gradient to; see [#input].
+    public Builder valueGradient(PipelineTensor tensor) {
+      return bind(Part.VALUE_GRADIENT, tensor);
+    }
+
     private Builder bind(Part part, PipelineTensor tensor) {
+      Given.check("tensor", tensor);
       bindings.add(part, tensor);
       return this;
     }
@@ -194,10 +273,9 @@ public final class Pipeline extends ChainLink {
     /// Returns a copy, for another pipeline.
     private Builder copy() {
       var same = new Builder(group);
-      same.spec = spec;
-      same.how = how;
+      same.problem = problem;
+      same.tuning = tuning;
       same.schedule = schedule;
-      same.replayed = replayed;
       same.kind = kind;
       same.scales = scales;
       same.bindings.addAll(bindings);
@@ -210,75 +288,101 @@ public final class Pipeline extends ChainLink {
       group.checkMember();
       if (schedule != null) {
         return build(
-            OwnSchedules.problem(schedule, spec, how, group), Tuning.of(schedule, replayed));
+            OwnSchedules.problem(schedule, problem, tuning, group), PlanSource.of(schedule));
       }
+      var spec = problem;
       if (spec == null) {
         throw new BraidException(
-            "gemm is missing; call gemm(GemmSpec.allGatherGemm(m, n, k)) before build()");
+            "the problem is missing; call gemm(GemmSpec.allGatherGemm(m, n, k)) or attention(AttentionSpec.of(sequence, heads, headSize)) before build()");
       }
-      if (replayed) {
-        throw new BraidException(
-            "replay() is for a schedule of your own but none was set; call overlap(....replay())");
-      }
-      var overlap = how == null ? Feasibility.byDefault(spec, group) : how;
-      Feasibility.check(spec, overlap, group);
-      return build(spec, Tuning.of(overlap));
+      var how = tuning == null ? Feasibility.byDefault(spec, group) : tuning;
+      Feasibility.check(spec, how, group);
+      return build(spec, PlanSource.of(how));
     }
 
-    private Pipeline build(GemmSpec problem, Tuning tuning) {
-      var scaled = Scales.of(problem, scales);
-      Feasibility.checkTypes(problem, group.context().backend().kind());
+    private Pipeline build(Problem spec, PlanSource source) {
+      var settings = "";
+      var scaled = Scales.NONE;
+      switch (spec) {
+        case GemmSpec gemm -> {
+          Feasibility.checkTypes(gemm, group.context().backend().kind());
+          scaled = Scales.of(gemm, scales);
+          settings = ", " + scaled;
+        }
+        case AttentionSpec _ -> refuseScales(spec);
+        case AttentionGradientSpec _ -> {
+          refuseScales(spec);
+          requireForward();
+        }
+      }
       var recipe = copy();
-      var lease =
-          PlanLease.take(
-              "build a pipeline",
-              "pipeline ",
-              group,
-              problem,
-              tuning,
-              kind,
-              recipe.bindings,
-              ", " + scaled);
+      var lease = PlanLease.take(group, spec, source, kind, recipe.bindings, settings);
       lease.plan().scale(scaled);
       var pipeline = new Pipeline(recipe, lease);
       group.own(pipeline);
       return pipeline;
     }
+
+    private void refuseScales(Problem spec) {
+      if (scales != null) {
+        throw new BraidException(
+            "scales are for fp8 but the type of `%s` is %s; leave them out"
+                .formatted(spec, spec.dtype()));
+      }
+    }
+
+    private void requireForward() {
+      for (var part : List.of(Part.LSE, Part.OUTPUT)) {
+        if (!bindings.has(part)) {
+          throw new BraidException(
+              "%s is missing; call backward(attention), or %s(tensor) with the %s of the forward pass, before build()"
+                  .formatted(part, part, part));
+        }
+      }
+    }
   }
 
-  public GemmSpec spec() {
-    return lease.plan().gemm();
+  public ProcessGroup group() {
+    return lease.group();
+  }
+
+  public Problem problem() {
+    return lease.plan().problem();
   }
 
   /// Returns the tuning; throws if the pipeline has a schedule of your own.
-  public Overlap overlap() {
+  public Tuning tuning() {
     return lease
         .plan()
+        .source()
         .tuning()
-        .overlap()
         .orElseThrow(
             () ->
                 new BraidException(
-                    "%s has a schedule of its own and no overlap; see schedule()".formatted(this)));
+                    "%s has a schedule of its own and no tuning; see schedule()".formatted(this)));
+  }
+
+  /// Returns the schedule: the steps of every rank.
+  public Schedule schedule() {
+    return lease.plan().schedule();
   }
 
   /// Builds a pipeline of the same problem on the same tensors of the caller, with another tuning.
   /// All ranks call it together.
-  public Pipeline with(Overlap tuning) {
-    Given.check("tuning", tuning);
+  public Pipeline with(Tuning how) {
+    Given.check("tuning", how);
     checkOpen();
     var other = recipe.copy();
-    other.spec = spec();
-    other.how = tuning;
+    other.problem = problem();
+    other.tuning = how;
     other.schedule = null;
-    other.replayed = false;
     return other.build();
   }
 
   /// Returns true if its problem and group allow the tuning.
-  boolean isFeasible(Overlap tuning) {
+  boolean isFeasible(Tuning how) {
     try {
-      Feasibility.check(spec(), tuning, group());
+      Feasibility.check(problem(), how, group());
       return true;
     } catch (BraidException _) {
       return false;
@@ -286,34 +390,69 @@ public final class Pipeline extends ChainLink {
   }
 
   /// Returns true if the pipeline has this tuning.
-  boolean isTuned(Overlap tuning) {
-    return lease.plan().tuning().overlap().filter(tuning::equals).isPresent();
+  boolean isTuned(Tuning how) {
+    return lease.plan().source().tuning().filter(how::equals).isPresent();
   }
 
-  /// Returns this rank's part of the input. Write it between runs; peers may read it during a run.
-  /// Its shape is this rank's rows × `k` if the input is gathered, `m` × this rank's part of `k` if
-  /// products are added, and `m` × `k` otherwise; with `transposedInput()` the other way round.
+  /// Returns a tensor of the problem on this rank. Write inputs between runs; other ranks may read
+  /// them during a run.
+  public Tensor tensor(Part part) {
+    Given.check("part", part);
+    if (lease.plan().view(part).isEmpty()
+        || (part == Part.GATHERED_INPUT
+            && !(problem() instanceof GemmSpec spec && spec.has(Feature.GATHERED_INPUT)))) {
+      throw missing(part);
+    }
+    return lease.open(part);
+  }
+
+  private BraidException missing(Part part) {
+    var remedy =
+        switch (part) {
+          case BIAS -> "bias()";
+          case PRE_ACTIVATION -> "gelu()";
+          case GATHERED_INPUT -> "gatheredInput()";
+          case BESIDE_INPUT, BESIDE_OUTPUT -> "besideAllGather or besideReduceScatter";
+          default -> "";
+        };
+    return new BraidException(
+        "`%s` has no %s; %s"
+            .formatted(
+                problem(),
+                part,
+                problem() instanceof GemmSpec && !remedy.isEmpty()
+                    ? "make the problem with " + remedy
+                    : "it has "
+                        + lease.plan().views().keySet().stream()
+                            .map(Part::toString)
+                            .collect(Collectors.joining(", "))));
+  }
+
+  /// Returns this rank's part of the input: its rows × `k` if the input is gathered, `m` × its part
+  /// of `k` if products are added, and `m` × `k` otherwise; with `transposedInput()` the other way
+  /// round.
   public Tensor input() {
-    return lease.open(Part.INPUT);
+    return tensor(Part.INPUT);
   }
 
-  /// Returns this rank's part of the weight: `k` × this rank's columns if the input is gathered,
-  /// this rank's part of `k` × `n` if products are added, and `k` × `n` otherwise; with
-  /// `transposedWeight()` the other way round.
+  /// Returns this rank's part of the weight: `k` × its columns if the input is gathered, its part
+  /// of `k` × `n` if products are added, and `k` × `n` otherwise; with `transposedWeight()` the
+  /// other way round.
   public Tensor weight() {
-    return lease.open(Part.WEIGHT);
+    return tensor(Part.WEIGHT);
   }
 
   /// Returns the bias: one number per column of this rank, in the output's type (BF16 if that is
   /// FP8). Ranks with the same columns must have the same bias, since it is added once.
   public Tensor bias() {
-    return open(Part.BIAS, "bias()");
+    return tensor(Part.BIAS);
   }
 
-  /// Returns this rank's part of the output of the last run: `m` × this rank's columns if the input
-  /// is gathered, this rank's rows × `n` if a sum is scattered, and `m` × `n` otherwise.
+  /// Returns this rank's part of the output of the last run: `m` × its columns if the input is
+  /// gathered, its rows × `n` if a sum is scattered, and `m` × `n` otherwise. Of attention, the
+  /// output of its tokens; the gradients read it.
   public Tensor output() {
-    return lease.open(Part.OUTPUT);
+    return tensor(Part.OUTPUT);
   }
 
   /// Returns a rank's part of the output; only for outputs in symmetric memory. Before you read
@@ -339,26 +478,65 @@ public final class Pipeline extends ChainLink {
   /// Returns the values before the GELU, of the last run, in the output's type (BF16 if that is
   /// FP8).
   public Tensor preActivation() {
-    return open(Part.PRE_ACTIVATION, "gelu()");
+    return tensor(Part.PRE_ACTIVATION);
   }
 
   /// Returns the input of all ranks, `m` × `k`, as gathered by the last run; with
   /// `transposedInput()` the other way round.
   public Tensor gatheredInput() {
-    if (!spec().has(Feature.GATHERED_INPUT)) {
-      throw missing(Part.GATHERED_INPUT, "gatheredInput()");
-    }
-    return lease.open(Part.GATHERED_INPUT);
+    return tensor(Part.GATHERED_INPUT);
   }
 
   /// Returns this rank's part of the tensor that is communicated beside the multiplication.
   public Tensor besideInput() {
-    return open(Part.BESIDE_INPUT, "besideAllGather or besideReduceScatter");
+    return tensor(Part.BESIDE_INPUT);
   }
 
   /// Returns the result of the communication beside the multiplication, of the last run.
   public Tensor besideOutput() {
-    return open(Part.BESIDE_OUTPUT, "besideAllGather or besideReduceScatter");
+    return tensor(Part.BESIDE_OUTPUT);
+  }
+
+  /// Returns the query of this rank's tokens: a row per token, in the order of the layout.
+  public Tensor query() {
+    return tensor(Part.QUERY);
+  }
+
+  /// Returns the key of this rank's tokens.
+  public Tensor key() {
+    return tensor(Part.KEY);
+  }
+
+  /// Returns the value of this rank's tokens.
+  public Tensor value() {
+    return tensor(Part.VALUE);
+  }
+
+  /// Returns the log-sum-exp of the scores of this rank's tokens, of the last run: a number per
+  /// head, in FP32. The gradients read it.
+  public Tensor lse() {
+    return tensor(Part.LSE);
+  }
+
+  /// Returns the gradient of the output of this rank's tokens.
+  public Tensor outputGradient() {
+    return tensor(Part.OUTPUT_GRADIENT);
+  }
+
+  /// Returns the gradient of the query of this rank's tokens, of the last run.
+  public Tensor queryGradient() {
+    return tensor(Part.QUERY_GRADIENT);
+  }
+
+  /// Returns the gradient of the key of this rank's tokens, of the last run: the sum over the
+  /// queries of all ranks, and over the heads that share it.
+  public Tensor keyGradient() {
+    return tensor(Part.KEY_GRADIENT);
+  }
+
+  /// Returns the gradient of the value of this rank's tokens, of the last run; see [#keyGradient].
+  public Tensor valueGradient() {
+    return tensor(Part.VALUE_GRADIENT);
   }
 
   /// Returns the largest absolute value of the output on all ranks in the last run, before it was
@@ -373,11 +551,11 @@ public final class Pipeline extends ChainLink {
             .orElseThrow(
                 () ->
                     new BraidException(
-                        spec().isScaled()
+                        problem() instanceof GemmSpec spec && spec.isScaled()
                             ? "the schedule has no buffer `%s`; add it and let multiplications raise it"
                                 .formatted(Part.AMAX)
                             : "an amax is kept for fp8 but the type is %s; take output() itself"
-                                .formatted(spec().dtype())));
+                                .formatted(problem().dtype())));
     double largest = 0;
     for (double each :
         group().gather((double) lease.plan().backend().access().get(DType.FP32, kept, 0))) {
@@ -398,22 +576,44 @@ public final class Pipeline extends ChainLink {
 
   private void scales(Scales all) {
     checkOpen();
-    var checked = Scales.of(spec(), all);
+    if (!(problem() instanceof GemmSpec spec)) {
+      throw new BraidException(
+          "scales are for fp8 but %s has none; leave them out".formatted(this));
+    }
+    var checked = Scales.of(spec, all);
     group().agree("scales of " + this, checked.toString());
     lease.plan().scale(checked);
     recipe.scales = all;
   }
 
-  private Tensor open(Part part, String need) {
-    if (lease.plan().view(part).isEmpty()) {
-      throw missing(part, need);
-    }
-    return lease.open(part);
+  /// Runs one iteration and waits for its end on this rank. Then the results are in this rank's
+  /// memory, and no other rank accesses this memory for the iteration any more.
+  public void run() {
+    lease.run(0);
   }
 
-  private BraidException missing(Part part, String need) {
-    return new BraidException(
-        "`%s` has no %s; make the problem with %s".formatted(spec(), part, need));
+  /// Runs the iterations and returns the nanoseconds of each on this rank, in the backend's default
+  /// form: [Timing#BACK_TO_BACK] on GPUs, [Timing#LATENCY] on the host.
+  public long[] time(int iterations) {
+    return time(iterations, group().context().backend().timing());
+  }
+
+  /// Runs the iterations and returns the nanoseconds of each on this rank, in the given form.
+  public long[] time(int iterations, Timing form) {
+    return lease.time(iterations, form);
+  }
+
+  /// Runs the iterations and returns the launch overhead of each: the nanoseconds that this rank's
+  /// thread took to enqueue it. An iteration cannot be shorter than that, however fast its work is.
+  public long[] timeEnqueuing(int iterations) {
+    return lease.timeEnqueuing(iterations);
+  }
+
+  /// Runs the iterations one at a time and returns this rank's spans on the clock of the group's
+  /// rank 0. The front receives the profile too. Some more iterations run unprofiled before and
+  /// after these, so that the profile can report the cost of profiling.
+  public Profile profile(int iterations) {
+    return lease.profile(iterations);
   }
 
   /// Runs iterations in flight; `before` is called before each is enqueued, with the number of
@@ -427,20 +627,27 @@ public final class Pipeline extends ChainLink {
     return lease.plan().streams();
   }
 
-  /// Runs once and compares each rank's part with the unfused reference. Each value has its own
-  /// bound, from the types, the roundings of the method, the depth, and the magnitudes of its row
-  /// and column. With integers whose sums are exact in fp32, such as the first contents, every bit
-  /// must agree. The RMS of all errors is bounded too. A NaN is correct where one is expected.
+  /// Runs once and compares each rank's results with a reference that does not depend on the
+  /// schedule. Each value has its own bound.
+  ///
+  /// A GEMM is compared with the unfused reference. Bounds follow from the types, the roundings of
+  /// the method, the depth, and the magnitudes of row and column. With integers whose sums are
+  /// exact in fp32, such as the first contents, every bit must agree. The RMS of all errors is
+  /// bounded too. A NaN is correct where one is expected.
+  ///
+  /// Pipeline and its gradients are compared with those of the whole sequence in double precision,
+  /// the gradients by the output and log-sum-exp of the forward pass. Bounds follow from the
+  /// roundings of fp32 and of the type. That takes about `flops()` plain operations of the host,
+  /// five times as many for gradients.
   ///
   /// @return what was compared on all ranks
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
-  @Override
   public Verification verify() {
     return verify(null, () -> {});
   }
 
-  /// Runs once and compares with the unfused reference: every error must be at most `atol` + `rtol`
-  /// × |expected|. A NaN is correct where one is expected.
+  /// Runs once and compares with the reference: every error must be at most `atol` + `rtol` ×
+  /// |expected|. A NaN is correct where one is expected.
   ///
   /// @return what was compared on all ranks
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
@@ -450,29 +657,28 @@ public final class Pipeline extends ChainLink {
 
   /// Verifies the results after `changed` has run, by which tests alter them.
   Verification verify(@Nullable Tolerance tolerance, Runnable changed) {
-    return lease.verify(progress -> verify(tolerance, changed, progress));
+    return lease.verify(tolerance, changed);
   }
 
-  private Verification verify(
-      @Nullable Tolerance tolerance, Runnable changed, Consumer<String> progress) {
-    progress.accept("running once");
-    // Marks values that a run leaves unwritten.
-    lease.plan().results().stream()
-        .filter(view -> !(isOutput(view) && spec().has(Feature.ACCUMULATE)))
-        .forEach(view -> lease.tensor(view).fill(Float.NaN));
-    try (var reference =
-        Reference.before(
-            lease.plan(),
-            new Peers(group().place(), group()::barrier, group()::gather),
-            group().symmetric(lease.kind()))) {
-      run();
-      changed.run();
-      progress.accept("computing the unfused reference and comparing");
-      return lease.together(differences -> reference.compare(tolerance, differences));
-    }
+  void checkOpen() {
+    lease.checkOpen();
   }
 
-  private boolean isOutput(View view) {
-    return lease.plan().view(Part.OUTPUT).filter(view::equals).isPresent();
+  PlanLease lease() {
+    return lease;
+  }
+
+  /// Closes the pipeline; its views become invalid. The plan is kept until the group is closed, for
+  /// the next pipeline of the same problem and tuning. Closing twice is harmless, and no rank waits
+  /// for another.
+  @Override
+  public void close() {
+    group().disown(this);
+    lease.close();
+  }
+
+  @Override
+  public String toString() {
+    return lease.toString();
   }
 }

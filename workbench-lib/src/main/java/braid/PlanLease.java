@@ -3,15 +3,20 @@ package braid;
 import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
 import braid.internal.pipeline.Differences;
+import braid.internal.pipeline.Peers;
 import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.PlanCache;
-import braid.internal.pipeline.Tuning;
+import braid.internal.pipeline.PlanSource;
+import braid.internal.pipeline.Reference;
+import braid.internal.pipeline.Tolerance;
 import braid.internal.pipeline.View;
 import braid.internal.report.progress.Progress;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Lifetime;
 import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Feature;
 import braid.model.MemoryKind;
 import braid.model.Problem;
 import braid.model.Profile;
@@ -25,14 +30,12 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
-import java.util.function.Consumer;
-import java.util.function.Function;
 import java.util.function.IntConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A plan while one pipeline or one attention uses it: its tensors, iterations and measurements.
-/// Closing it gives the plan back for the next one of the same problem and tuning.
+/// A plan while one pipeline uses it: its tensors, iterations and measurements. Closing it gives
+/// the plan back for the next one of the same problem and tuning.
 final class PlanLease implements AutoCloseable {
   private static final Progress.Task VERIFYING =
       new Progress.Task("verifying", "verified", "steps");
@@ -40,7 +43,6 @@ final class PlanLease implements AutoCloseable {
   /// Prefix of the result of a rank with a wrong value.
   private static final String WRONG = "wrong: ";
 
-  private final String prefix;
   private final ProcessGroup group;
   private final Bindings bindings;
   private final PlanCache cache;
@@ -55,13 +57,7 @@ final class PlanLease implements AutoCloseable {
   private boolean closed;
 
   private PlanLease(
-      String prefix,
-      ProcessGroup group,
-      Bindings bindings,
-      PlanCache cache,
-      PlanCache.Key key,
-      Plan plan) {
-    this.prefix = prefix;
+      ProcessGroup group, Bindings bindings, PlanCache cache, PlanCache.Key key, Plan plan) {
     this.group = group;
     this.bindings = bindings;
     this.cache = cache;
@@ -79,32 +75,28 @@ final class PlanLease implements AutoCloseable {
   /// Takes an idle plan, or makes one; on all ranks of the group together. A failure leaves no
   /// resources behind.
   ///
-  /// @param call name of the call, for messages: "build a pipeline"
-  /// @param prefix text before the plan, in messages
   /// @param requested kind of its symmetric memory; null for the default
   /// @param settings settings on which the ranks must agree too, each after a comma
   static PlanLease take(
-      String call,
-      String prefix,
       ProcessGroup group,
       Problem problem,
-      Tuning tuning,
+      PlanSource source,
       @Nullable MemoryKind requested,
       Bindings bindings,
       String settings) {
     var context = group.context();
     if (!bindings.isEmpty()) {
-      bindings.check(problem, tuning.schedule(problem, group.size()), group);
+      bindings.check(problem, source.schedule(problem, group.size()), group);
     }
     var kind = context.memory(bindings.kind(requested, group), group.members());
     var cache = group.keep(PlanCache.class, PlanCache::new);
-    var key = new PlanCache.Key(problem, tuning, kind);
+    var key = new PlanCache.Key(problem, source, kind);
     group
         .calls()
         .agree(
             Call.of(
-                call,
-                "%s, %s, %s memory%s%s".formatted(problem, tuning, kind, settings, bindings)));
+                "build a pipeline",
+                "%s, %s, %s memory%s%s".formatted(problem, source, kind, settings, bindings)));
     var idle = bindings.isEmpty() ? cache.take(key, group.calls().round()) : Optional.<Plan>empty();
     var plan =
         idle.orElseGet(
@@ -118,11 +110,11 @@ final class PlanLease implements AutoCloseable {
                             group.place(),
                             group.members(),
                             problem,
-                            tuning,
+                            source,
                             bindings.bound(),
                             group.symmetric(kind))));
     group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
-    return new PlanLease(prefix, group, bindings, cache, key, plan);
+    return new PlanLease(group, bindings, cache, key, plan);
   }
 
   /// Makes a plan. If its memory is not available, all ranks close the idle plans, which are the
@@ -172,7 +164,7 @@ final class PlanLease implements AutoCloseable {
 
   /// Problem and tuning in words.
   String text() {
-    return "%s, %s".formatted(plan.problem(), plan.tuning());
+    return "%s, %s".formatted(plan.problem(), plan.source());
   }
 
   /// Kind of the symmetric memory.
@@ -263,10 +255,12 @@ final class PlanLease implements AutoCloseable {
         () -> new Measurement(group, this::run).profile(count, lanes, this::configuration));
   }
 
-  /// Runs a verification, whose phases `body` names.
+  /// Runs once and compares the results of all ranks with the reference.
   ///
+  /// @param tolerance largest error; null for the bounds of each value
+  /// @param changed alters the results before they are compared
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
-  Verification verify(Function<Consumer<String>, Verification> body) {
+  Verification verify(@Nullable Tolerance tolerance, Runnable changed) {
     return iterations.exclusively(
         "verify",
         () -> {
@@ -274,39 +268,40 @@ final class PlanLease implements AutoCloseable {
           boolean reports = group.rank() == 0;
           try (var _ = NvtxRange.open(() -> "braid verify " + text());
               var progress = Progress.of(VERIFYING, 2, group.context().outbox(), reports)) {
-            var verification = body.apply(progress::step);
-            progress.finished(verification.toString());
-            return verification;
+            progress.step("running once");
+            markUnwritten();
+            try (var reference =
+                Reference.before(
+                    plan,
+                    new Peers(group.place(), group::barrier, group::gather, group::gather),
+                    group.symmetric(kind()))) {
+              run(0);
+              changed.run();
+              group.barrier();
+              progress.step("computing the reference and comparing");
+              var verification = together(reference, tolerance);
+              progress.finished(verification.toString());
+              return verification;
+            }
           }
         });
   }
 
-  /// Runs once and compares the results of all ranks.
-  ///
-  /// @param changed alters the results before they are compared
-  /// @param compare adds the differences, and returns the first wrong value of this rank in words;
-  ///   empty if all are right
-  /// @throws VerificationFailed on every rank, if any rank's part is wrong
-  Verification verify(Runnable changed, Function<Differences, Optional<String>> compare) {
-    return verify(
-        progress -> {
-          progress.accept("running once");
-          // Marks values that a run leaves unwritten.
-          plan.results()
-              .forEach(
-                  view -> plan.backend().access().fill(view.dtype(), view.memory(), Float.NaN));
-          run(0);
-          changed.run();
-          group.barrier();
-          progress.accept("computing in double precision and comparing");
-          return together(compare);
-        });
+  /// Fills the memory that a run writes with NaN, except an output that it adds to.
+  private void markUnwritten() {
+    var added =
+        plan.problem() instanceof GemmSpec spec && spec.has(Feature.ACCUMULATE)
+            ? plan.view(Part.OUTPUT)
+            : Optional.<View>empty();
+    plan.results().stream()
+        .filter(view -> !added.equals(Optional.of(view)))
+        .forEach(view -> plan.backend().access().fill(view.dtype(), view.memory(), Float.NaN));
   }
 
   /// Compares on this rank, and exchanges the results of all ranks.
-  Verification together(Function<Differences, Optional<String>> compare) {
+  private Verification together(Reference reference, @Nullable Tolerance tolerance) {
     var differences = new Differences();
-    var wrong = compare.apply(differences);
+    var wrong = reference.compare(tolerance, differences);
     var results = group.gather(wrong.map(each -> WRONG + each).orElseGet(differences::text));
     for (var each : results) {
       if (each.startsWith(WRONG)) {
@@ -319,7 +314,7 @@ final class PlanLease implements AutoCloseable {
   /// Problem, tuning, ranks, backend, link and memory, as columns of a table.
   SequencedMap<String, String> configuration() {
     var columns = new LinkedHashMap<>(plan.problem().columns());
-    columns.putAll(plan.tuning().columns());
+    columns.putAll(plan.source().columns());
     columns.put("ranks", Integer.toString(group.size()));
     columns.put("backend", plan.backend().kind().toString());
     columns.put("link", plan.backend().link());
@@ -354,6 +349,7 @@ final class PlanLease implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "%s%s, on %s".formatted(prefix, plan, group.name());
+    return "%s%s, on %s"
+        .formatted(plan.problem() instanceof GemmSpec ? "pipeline " : "", plan, group.name());
   }
 }

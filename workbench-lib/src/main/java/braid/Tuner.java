@@ -128,11 +128,11 @@ public final class Tuner {
     return step(name, new Work.OfChain(chain, false));
   }
 
-  /// Adds a pipeline or an attention as a step.
-  public Tuner step(String name, ChainLink link) {
+  /// Adds a pipeline as a step.
+  public Tuner step(String name, Pipeline pipeline) {
     Given.check("name", name);
-    Given.check("link", link);
-    return step(name, Chain.of(link));
+    Given.check("pipeline", pipeline);
+    return step(name, Chain.of(pipeline));
   }
 
   /// Adds code as a step: all ranks run it alike, and its time is from a barrier to its end on the
@@ -374,7 +374,7 @@ public final class Tuner {
   private ChainStudy tuned(Chain chain) {
     requireNoOther("gemm", "a chain", spec);
     requireNoOther("steps", "a chain", steps);
-    var best = new ArrayList<>(chain.pipelines().stream().map(Pipeline::overlap).toList());
+    var best = new ArrayList<>(chain.pipelines().stream().map(Pipeline::tuning).toList());
     var tuned = new ArrayList<ChainStudy.Tuned>();
     for (int at = 0; at < best.size(); at++) {
       var pipeline = chain.pipelines().get(at);
@@ -383,7 +383,7 @@ public final class Tuner {
         continue;
       }
       int index = at;
-      int number = chain.links().indexOf(pipeline) + 1;
+      int number = chain.pipelines().indexOf(pipeline) + 1;
       var study =
           study(
               feasible,
@@ -393,7 +393,7 @@ public final class Tuner {
                 return new Candidate(how, new Work.OfChain(chain.with(tunings), true));
               },
               Map.of("tuned", "pipeline %d".formatted(number)));
-      tuned.add(new ChainStudy.Tuned(number, pipeline.spec().toString(), study));
+      tuned.add(new ChainStudy.Tuned(number, pipeline.problem().toString(), study));
       if (study.timesCount()) {
         best.set(at, study.best());
       }

@@ -28,8 +28,8 @@ class ArgumentsTest {
 
   private static final List<Class<?>> NULLS_REFUSED =
       List.of(
-          Attention.class,
-          AttentionGradient.class,
+          Pipeline.class,
+          Pipeline.class,
           Capabilities.class,
           Chain.class,
           Collectives.class,
@@ -115,7 +115,7 @@ class ArgumentsTest {
                   Collectives.on(world),
                   Tuner.on(world),
                   Pipeline.on(world),
-                  Attention.on(world),
+                  Pipeline.on(world),
                   SymmetricTensor.on(world),
                   LocalTensor.on(world),
                   tensor,

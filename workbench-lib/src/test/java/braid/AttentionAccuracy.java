@@ -98,11 +98,11 @@ final class AttentionAccuracy {
       try (var world = ProcessGroup.world()) {
         var machine = Machine.ofThisHost();
         var combinations = new ArrayList<Combination>();
-        var built = new ArrayList<Attention>();
+        var built = new ArrayList<Pipeline>();
         for (int i = 0; i < Integer.parseInt(args[1]); i++) {
           var each = Combination.random(random, world.size());
           combinations.add(each);
-          built.add(Attention.on(world).spec(each.spec()).method(each.how()).build());
+          built.add(Pipeline.on(world).attention(each.spec()).overlap(each.how()).build());
         }
         var nanos = new long[built.size()][rounds];
         var busy = new double[built.size()];

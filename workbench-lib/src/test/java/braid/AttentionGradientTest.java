@@ -8,8 +8,8 @@ import braid.PlainAttention.Expected;
 import braid.PlainAttention.Gradients;
 import braid.PlainAttention.Inputs;
 import braid.internal.selftest.Sweep;
+import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
-import braid.model.BraidException;
 import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.MemoryKind;
@@ -39,17 +39,16 @@ class AttentionGradientTest {
         new Random(seed + 1), spec.sequence() * spec.heads() * spec.headSize(), spec.dtype());
   }
 
-  static float[] mine(AttentionGradient backward, float[] all) {
-    var spec = backward.spec().of();
+  static float[] mine(Pipeline backward, float[] all) {
+    var spec = ((AttentionGradientSpec) backward.problem()).forward();
     return PlainAttention.rows(
         all,
         PlainAttention.positions(spec, backward.group().size(), backward.group().rank()),
         all.length / spec.sequence());
   }
 
-  static void check(
-      AttentionGradient backward, Gradients expected, double mostError, String description) {
-    var spec = backward.spec().of();
+  static void check(Pipeline backward, Gradients expected, double mostError, String description) {
+    var spec = ((AttentionGradientSpec) backward.problem()).forward();
     var positions =
         PlainAttention.positions(spec, backward.group().size(), backward.group().rank());
     int columns = spec.heads() * spec.headSize();
@@ -109,8 +108,8 @@ class AttentionGradientTest {
       float[] outputGradient,
       Gradients expected,
       double mostError) {
-    try (var attention = Attention.on(world).spec(spec).method(method).build();
-        var backward = Attention.on(world).method(method).backward().forward(attention).build()) {
+    try (var attention = Pipeline.on(world).attention(spec).overlap(method).build();
+        var backward = Pipeline.on(world).overlap(method).backward(attention).build()) {
       AttentionTest.give(attention, inputs);
       backward.outputGradient().copyFrom(mine(backward, outputGradient));
       world.barrier();
@@ -176,8 +175,8 @@ class AttentionGradientTest {
   /// Runs with NaN in all inputs of padding.
   static void paddingHasNoGradient(ProcessGroup world, AttentionSpec spec, ContextParallel method) {
     var sequences = PlainAttention.sequenceOf(spec);
-    try (var attention = Attention.on(world).spec(spec).method(method).build();
-        var backward = Attention.on(world).method(method).backward().forward(attention).build()) {
+    try (var attention = Pipeline.on(world).attention(spec).overlap(method).build();
+        var backward = Pipeline.on(world).overlap(method).backward(attention).build()) {
       var mine = PlainAttention.positions(spec, world.size(), world.rank());
       for (int row = 0; row < mine.size(); row++) {
         if (sequences[mine.get(row)] < 0) {
@@ -306,15 +305,14 @@ class AttentionGradientTest {
         ranks,
         world -> {
           for (var method : methods) {
-            try (var attention = Attention.on(world).spec(spec).build();
+            try (var attention = Pipeline.on(world).attention(spec).build();
                 var backward =
-                    Attention.on(world)
-                        .method(method)
-                        .backward()
-                        .forward(attention)
-                        .deterministic()
+                    Pipeline.on(world)
+                        .overlap(method)
+                        .attention(spec.backward().deterministic())
+                        .backward(attention)
                         .build()) {
-              assertThat(backward.spec()).isEqualTo(spec.backward().deterministic());
+              assertThat(backward.problem()).isEqualTo(spec.backward().deterministic());
               for (int round = 0; round < 3; round++) {
                 var inputs = Inputs.of(spec, round);
                 var gradient = outputGradient(spec, round);
@@ -343,7 +341,7 @@ class AttentionGradientTest {
         });
   }
 
-  private static List<float[]> results(AttentionGradient backward) {
+  private static List<float[]> results(Pipeline backward) {
     return List.of(
         backward.queryGradient().toFloats(),
         backward.keyGradient().toFloats(),
@@ -366,21 +364,19 @@ class AttentionGradientTest {
               var keyGradient = SymmetricTensor.on(world).shape(14, 12).name("dk").allocate();
               var valueGradient = LocalTensor.on(world).shape(rows, 12).allocate();
               var key = LocalTensor.on(world).shape(rows, 12).allocate();
-              var attention = Attention.on(world).spec(spec).build();
+              var attention = Pipeline.on(world).attention(spec).build();
               var all =
-                  Attention.on(world)
-                      .backward()
-                      .forward(attention)
+                  Pipeline.on(world)
+                      .backward(attention)
                       .outputGradient(outputGradient)
                       .queryGradient(queryGradient)
                       .keyGradient(keyGradient)
                       .valueGradient(valueGradient)
                       .build();
               var some =
-                  Attention.on(world)
-                      .spec(spec)
+                  Pipeline.on(world)
+                      .attention(spec.backward())
                       .query(attention.query())
-                      .backward()
                       .key(key)
                       .value(attention.value())
                       .output(attention.output())
@@ -405,7 +401,7 @@ class AttentionGradientTest {
         });
   }
 
-  private static long copiesOfKeys(AttentionGradient backward) {
+  private static long copiesOfKeys(Pipeline backward) {
     return backward.profile(1).spans().stream()
         .filter(span -> span.stage() == Stage.LOCAL && span.label().startsWith("copy"))
         .count();
@@ -438,8 +434,8 @@ class AttentionGradientTest {
     }
 
     private static void verify(ProcessGroup world, AttentionSpec spec, ContextParallel method) {
-      try (var attention = Attention.on(world).spec(spec).method(method).build();
-          var backward = Attention.on(world).method(method).backward().forward(attention).build()) {
+      try (var attention = Pipeline.on(world).attention(spec).overlap(method).build();
+          var backward = Pipeline.on(world).overlap(method).backward(attention).build()) {
         attention.verify();
         backward.verify();
       }
@@ -452,8 +448,8 @@ class AttentionGradientTest {
         2,
         world -> {
           var spec = AttentionSpec.of(64, 2, 8).kvHeads(1);
-          try (var attention = Attention.on(world).spec(spec).build();
-              var backward = Attention.on(world).backward().forward(attention).build()) {
+          try (var attention = Pipeline.on(world).attention(spec).build();
+              var backward = Pipeline.on(world).backward(attention).build()) {
             attention.run();
             var profile = backward.profile(2);
             assertThat(profile.configuration())
@@ -462,7 +458,8 @@ class AttentionGradientTest {
             var computed =
                 profile.spans().stream().filter(span -> span.stage() == Stage.ATTENTION).toList();
             assertThat(computed.stream().mapToLong(span -> span.flops()).sum())
-                .isEqualTo(2 * Math.round(backward.spec().flops() / 2));
+                .isEqualTo(
+                    2 * Math.round(((AttentionGradientSpec) backward.problem()).flops() / 2));
             assertThat(profile.spans())
                 .extracting(span -> span.label())
                 .contains("backward own", "backward 1");
@@ -489,8 +486,8 @@ class AttentionGradientTest {
     LocalRanks.run(
         2,
         world -> {
-          try (var attention = Attention.on(world).spec(spec).build();
-              var backward = Attention.on(world).backward().forward(attention).build()) {
+          try (var attention = Pipeline.on(world).attention(spec).build();
+              var backward = Pipeline.on(world).backward(attention).build()) {
             AttentionTest.give(attention, inputs);
             backward.outputGradient().copyFrom(mine(backward, gradient));
             world.barrier();
@@ -523,8 +520,7 @@ class AttentionGradientTest {
         });
   }
 
-  private static void refuses(
-      AttentionGradient backward, Tensor part, double[] all, String message) {
+  private static void refuses(Pipeline backward, Tensor part, double[] all, String message) {
     var numbers = new float[all.length];
     for (int i = 0; i < all.length; i++) {
       numbers[i] = (float) all[i];
@@ -533,7 +529,7 @@ class AttentionGradientTest {
   }
 
   /// Plants an error on rank 1, which both ranks report.
-  private static void refuses(AttentionGradient backward, Runnable planted, String message) {
+  private static void refuses(Pipeline backward, Runnable planted, String message) {
     int rank = backward.group().rank();
     assertThatThrownBy(
             () ->
@@ -580,47 +576,51 @@ class AttentionGradientTest {
     LocalRanks.run(
         2,
         world -> {
-          try (var attention = Attention.on(world).spec(spec).build();
+          try (var attention = Pipeline.on(world).attention(spec).build();
               var lse = LocalTensor.on(world).shape(6, 2).allocate();
               var other = LocalTensor.on(world).shape(5, 8).allocate()) {
-            assertThatThrownBy(() -> Attention.on(world).backward().build())
-                .isInstanceOf(BraidException.class)
+            assertThatThrownBy(() -> Pipeline.on(world).attention(spec.backward()).build())
                 .hasMessage(
-                    "spec is missing; call forward(attention), or spec(AttentionSpec.of(sequence, heads, headSize)) before backward()");
-            assertThatThrownBy(() -> Attention.on(world).spec(spec).backward().build())
+                    "lse is missing; call backward(attention), or lse(tensor) with the lse of the forward pass, before build()");
+            assertThatThrownBy(() -> Pipeline.on(world).attention(spec.backward()).lse(lse).build())
                 .hasMessage(
-                    "lse is missing; call forward(attention), or lse(tensor) with that of the forward pass, before build()");
-            assertThatThrownBy(() -> Attention.on(world).spec(spec).backward().lse(lse).build())
-                .hasMessage(
-                    "output is missing; call forward(attention), or output(tensor) with that of the forward pass, before build()");
+                    "output is missing; call backward(attention), or output(tensor) with the output of the forward pass, before build()");
             assertThatThrownBy(
-                    () -> Attention.on(world).spec(spec.causal()).backward().forward(attention))
+                    () -> Pipeline.on(world).attention(spec.causal()).backward(attention))
                 .hasMessage(
-                    "forward must be of `%s` but is of `%s`; leave spec(...) out to take that of the attention"
+                    "the problem is `%s` but the forward pass is `%s`; leave attention(...) out"
                         .formatted(spec.causal(), spec));
-            assertThatThrownBy(() -> Attention.on(world).backward().deterministic().deterministic())
-                .hasMessage("deterministic was set already: true; set it once");
-            assertThatThrownBy(() -> Attention.on(world).backward().forward(attention).lse(lse))
-                .hasMessageStartingWith("lse was given already: ");
             assertThatThrownBy(
                     () ->
-                        Attention.on(world)
-                            .backward()
-                            .forward(attention)
-                            .outputGradient(other)
-                            .build())
+                        Pipeline.on(world).attention(spec.causal().backward()).backward(attention))
+                .hasMessage(
+                    "the problem is `%s` but the forward pass is `%s`; leave attention(...) out"
+                        .formatted(spec.causal().backward(), spec));
+            try (var gradient = Pipeline.on(world).backward(attention).build()) {
+              assertThatThrownBy(() -> Pipeline.on(world).backward(gradient))
+                  .hasMessage(
+                      "backward needs the pipeline of an attention but %s was given"
+                          .formatted(gradient));
+              assertThatThrownBy(gradient::weight)
+                  .hasMessage(
+                      "`%s` has no weight; it has output, query, key, value, lse, output gradient, query gradient, key gradient, value gradient"
+                          .formatted(spec.backward()));
+            }
+            assertThatThrownBy(() -> Pipeline.on(world).backward(attention).lse(lse))
+                .hasMessageStartingWith("lse was given already: ");
+            assertThatThrownBy(
+                    () -> Pipeline.on(world).backward(attention).outputGradient(other).build())
                 .hasMessageContaining("output gradient of `backward of " + spec + "` must be 6x8")
                 .hasMessageContaining("allocate it with shape(6, 8)");
             assertThatThrownBy(
                     () ->
-                        Attention.on(world)
-                            .backward()
-                            .forward(attention)
+                        Pipeline.on(world)
+                            .backward(attention)
                             .outputGradient(attention.query())
                             .queryGradient(attention.output())
                             .build())
                 .hasMessageContaining("must be different tensors");
-            var backward = Attention.on(world).backward().forward(attention).build();
+            var backward = Pipeline.on(world).backward(attention).build();
             attention.close();
             assertThatThrownBy(backward::run).hasMessageContaining("is closed; build it again");
             backward.close();
@@ -637,10 +637,9 @@ class AttentionGradientTest {
         world -> {
           var spec = AttentionSpec.of(12, 2, 4);
           try (var pair = world.subset("pair", 0, 1);
-              var attention = Attention.on(pair).spec(spec).build()) {
-            assertThatThrownBy(() -> Attention.on(world).backward().forward(attention))
-                .hasMessageStartingWith(
-                    "forward must be an attention on group `world` but is on `");
+              var attention = Pipeline.on(pair).attention(spec).build()) {
+            assertThatThrownBy(() -> Pipeline.on(world).backward(attention))
+                .hasMessageStartingWith("the forward pass must be on group `world` but is on `");
           }
         });
   }
@@ -652,13 +651,10 @@ class AttentionGradientTest {
         2,
         world -> {
           var spec = AttentionSpec.of(12, 2, 4).causal();
-          try (var attention = Attention.on(world).spec(spec).memory(MemoryKind.NATIVE).build();
+          try (var attention =
+                  Pipeline.on(world).attention(spec).memory(MemoryKind.NATIVE).build();
               var backward =
-                  Attention.on(world)
-                      .memory(MemoryKind.NATIVE)
-                      .backward()
-                      .forward(attention)
-                      .build()) {
+                  Pipeline.on(world).memory(MemoryKind.NATIVE).backward(attention).build()) {
             attention.run();
             backward.verify();
             assertThat(backward.profile(1).configuration()).containsEntry("memory", "native");

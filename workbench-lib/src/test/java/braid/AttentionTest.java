@@ -50,8 +50,8 @@ class AttentionTest {
           ContextParallel.allGatherKv().splits(3).streams(3),
           ContextParallel.unfused());
 
-  static void give(Attention attention, Inputs inputs) {
-    var spec = attention.spec();
+  static void give(Pipeline attention, Inputs inputs) {
+    var spec = (AttentionSpec) attention.problem();
     var mine = PlainAttention.positions(spec, attention.group().size(), attention.group().rank());
     int kv = spec.kvHeads() * spec.headSize();
     attention
@@ -61,8 +61,8 @@ class AttentionTest {
     attention.value().copyFrom(PlainAttention.rows(inputs.value(), mine, kv));
   }
 
-  static void check(Attention attention, Expected expected, double mostError, String description) {
-    var spec = attention.spec();
+  static void check(Pipeline attention, Expected expected, double mostError, String description) {
+    var spec = (AttentionSpec) attention.problem();
     var mine = PlainAttention.positions(spec, attention.group().size(), attention.group().rank());
     compare(
         attention.output().toFloats(),
@@ -134,7 +134,8 @@ class AttentionTest {
         world -> {
           for (int i = 0; i < inputs.size(); i++) {
             for (var method : METHODS) {
-              try (var attention = Attention.on(world).spec(specs.get(i)).method(method).build()) {
+              try (var attention =
+                  Pipeline.on(world).attention(specs.get(i)).overlap(method).build()) {
                 give(attention, inputs.get(i));
                 world.barrier();
                 attention.run();
@@ -167,7 +168,7 @@ class AttentionTest {
             for (int i = 0; i < own.size(); i++) {
               var each = own.get(i);
               try (var attention =
-                  Attention.on(world).spec(each.spec()).method(each.method()).build()) {
+                  Pipeline.on(world).attention(each.spec()).overlap(each.method()).build()) {
                 give(attention, inputs.get(i));
                 world.barrier();
                 attention.verify();
@@ -252,7 +253,7 @@ class AttentionTest {
                   ContextParallel.ulysses(),
                   ContextParallel.ulysses().splits(2).streams(2).replay(),
                   ContextParallel.allGatherKv().splits(2).replay())) {
-            try (var attention = Attention.on(world).spec(spec).method(method).build()) {
+            try (var attention = Pipeline.on(world).attention(spec).overlap(method).build()) {
               for (int round = 0; round < 3; round++) {
                 var inputs = Inputs.of(spec, round);
                 give(attention, inputs);
@@ -294,7 +295,7 @@ class AttentionTest {
           var spec = AttentionSpec.of(400, 1, 4).causal().window(11);
           for (var method :
               List.of(ContextParallel.ring(), ContextParallel.ring().neighborToNeighbor())) {
-            try (var attention = Attention.on(world).spec(spec).method(method).build()) {
+            try (var attention = Pipeline.on(world).attention(spec).overlap(method).build()) {
               attention.verify();
               // 10 keys and 10 values of the rank before.
               assertThat(copied(attention))
@@ -305,7 +306,7 @@ class AttentionTest {
   }
 
   /// Returns the bytes that a rank copies from others in an iteration.
-  static long copied(Attention attention) {
+  static long copied(Pipeline attention) {
     return attention.profile(1).spans().stream()
         .filter(span -> span.stage() == Stage.COPY)
         .mapToLong(span -> span.bytes())
@@ -319,7 +320,7 @@ class AttentionTest {
         world -> {
           var spec = AttentionSpec.of(64, 2, 8).kvHeads(1);
           var method = ContextParallel.ring().splits(2);
-          try (var attention = Attention.on(world).spec(spec).method(method).build()) {
+          try (var attention = Pipeline.on(world).attention(spec).overlap(method).build()) {
             var profile = attention.profile(2);
             assertThat(profile.configuration())
                 .containsEntry("pattern", "attention")
@@ -344,7 +345,7 @@ class AttentionTest {
         world -> {
           for (int streams : new int[] {1, 2}) {
             var method = ContextParallel.ring().streams(streams);
-            try (var attention = Attention.on(world).spec(spec).method(method).build()) {
+            try (var attention = Pipeline.on(world).attention(spec).overlap(method).build()) {
               attention.verify();
               var chunks = new TreeMap<String, Set<Integer>>();
               for (var span : attention.profile(1).spans()) {
@@ -382,9 +383,9 @@ class AttentionTest {
               var output = LocalTensor.on(world).shape(rows, 24).allocate();
               var lse = LocalTensor.on(world).shape(rows, 6).allocate();
               var attention =
-                  Attention.on(world)
-                      .spec(spec)
-                      .method(method)
+                  Pipeline.on(world)
+                      .attention(spec)
+                      .overlap(method)
                       .query(query)
                       .key(key)
                       .value(value)
@@ -419,14 +420,14 @@ class AttentionTest {
       try (var world = ProcessGroup.world()) {
         for (var spec : specs()) {
           for (var method : METHODS) {
-            try (var attention = Attention.on(world).spec(spec).method(method).build()) {
+            try (var attention = Pipeline.on(world).attention(spec).overlap(method).build()) {
               attention.verify();
             }
           }
         }
         for (var spec : UlyssesTest.specs(6)) {
           var method = ContextParallel.ulysses().splits(2);
-          try (var attention = Attention.on(world).spec(spec).method(method).build()) {
+          try (var attention = Pipeline.on(world).attention(spec).overlap(method).build()) {
             attention.verify();
           }
         }
@@ -442,12 +443,12 @@ class AttentionTest {
         2,
         world -> {
           var spec = AttentionSpec.of(20, 1, 4).causal();
-          var first = Attention.on(world).spec(spec).build();
+          var first = Pipeline.on(world).attention(spec).build();
           var output = first.output();
           first.close();
           first.close();
           var before = world.counters().get("rendezvous");
-          try (var second = Attention.on(world).spec(spec).build()) {
+          try (var second = Pipeline.on(world).attention(spec).build()) {
             second.verify();
             assertThat(world.counters().get("rendezvous")).isEqualTo(before);
             assertThatThrownBy(output::toFloats)
@@ -464,7 +465,7 @@ class AttentionTest {
     LocalRanks.run(
         3,
         world -> {
-          try (var attention = Attention.on(world).spec(spec).build()) {
+          try (var attention = Pipeline.on(world).attention(spec).build()) {
             attention.query().fill(1000);
             attention.key().fill(world.rank() == 1 ? 10 : -10);
             attention.value().fill(world.rank());
@@ -494,7 +495,7 @@ class AttentionTest {
     LocalRanks.run(
         2,
         world -> {
-          try (var attention = Attention.on(world).spec(spec).build()) {
+          try (var attention = Pipeline.on(world).attention(spec).build()) {
             give(attention, inputs);
             world.barrier();
             attention.verify();
@@ -526,7 +527,7 @@ class AttentionTest {
   }
 
   /// Plants an error on rank 1, which both ranks report.
-  private static void refuses(Attention attention, Runnable planted, String message) {
+  private static void refuses(Pipeline attention, Runnable planted, String message) {
     int rank = attention.group().rank();
     assertThatThrownBy(
             () ->
@@ -542,8 +543,8 @@ class AttentionTest {
         .hasMessageContaining("of position ");
   }
 
-  private static float[] mine(Attention attention, double[] all) {
-    var spec = attention.spec();
+  private static float[] mine(Pipeline attention, double[] all) {
+    var spec = (AttentionSpec) attention.problem();
     var positions =
         PlainAttention.positions(spec, attention.group().size(), attention.group().rank());
     int columns = all.length / spec.sequence();
@@ -616,10 +617,10 @@ class AttentionTest {
     LocalRanks.run(
         3,
         world -> {
-          assertThatThrownBy(() -> Attention.on(world).build())
+          assertThatThrownBy(() -> Pipeline.on(world).build())
               .hasMessage(
                   "spec is missing; call spec(AttentionSpec.of(sequence, heads, headSize)) before build()");
-          assertThatThrownBy(() -> Attention.on(world).spec(AttentionSpec.of(2, 1, 1)).build())
+          assertThatThrownBy(() -> Pipeline.on(world).attention(AttentionSpec.of(2, 1, 1)).build())
               .hasMessage(
                   "sequence must be 3 or more (a token for each rank of group `world`) but was 2");
           var half = AttentionSpec.of(37, 3, 4).layout(TokenLayout.ZIGZAG);
@@ -638,7 +639,7 @@ class AttentionTest {
                 half,
                 method.splits(7),
                 "splits must be 1..6 (tokens of the smallest half shard) but was 7; try splits(6)");
-            Attention.on(world).spec(half).method(method.splits(6)).build().close();
+            Pipeline.on(world).attention(half).overlap(method.splits(6)).build().close();
           }
           var alone = world.subset("alone-" + world.rank(), world.rank());
           refusesSplits(
@@ -653,7 +654,11 @@ class AttentionTest {
               "splits of ulysses must divide the 1 kvHeads of each rank but were 2; try splits(1)");
           try (var other = LocalTensor.on(world).shape(4, 4).allocate()) {
             assertThatThrownBy(
-                    () -> Attention.on(world).spec(AttentionSpec.of(9, 1, 4)).query(other).build())
+                    () ->
+                        Pipeline.on(world)
+                            .attention(AttentionSpec.of(9, 1, 4))
+                            .query(other)
+                            .build())
                 .hasMessageContaining("must be 3x4 on rank")
                 .hasMessageContaining("allocate it with shape(3, 4)");
           }
@@ -663,12 +668,11 @@ class AttentionTest {
   /// Requires that attention and its backward pass refuse the method.
   private static void refusesSplits(
       ProcessGroup world, AttentionSpec spec, ContextParallel method, String message) {
-    assertThatThrownBy(() -> Attention.on(world).spec(spec).method(method).build())
+    assertThatThrownBy(() -> Pipeline.on(world).attention(spec).overlap(method).build())
         .isInstanceOf(BraidException.class)
         .hasMessage(message);
-    try (var forward = Attention.on(world).spec(spec).build()) {
-      assertThatThrownBy(
-              () -> Attention.on(world).method(method).backward().forward(forward).build())
+    try (var forward = Pipeline.on(world).attention(spec).build()) {
+      assertThatThrownBy(() -> Pipeline.on(world).overlap(method).backward(forward).build())
           .isInstanceOf(BraidException.class)
           .hasMessage(message);
     }

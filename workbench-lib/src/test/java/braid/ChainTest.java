@@ -363,9 +363,9 @@ class ChainTest {
             layer.run();
             var expected = result.view().toFloats();
             result.view().fill(Float.NaN);
-            try (var other = layer.with(List.of(up.overlap(), Overlap.ring(3)))) {
+            try (var other = layer.with(List.of(up.tuning(), Overlap.ring(3)))) {
               assertThat(other.pipelines().getFirst()).isSameAs(up);
-              assertThat(other.pipelines().getLast().overlap()).isEqualTo(Overlap.ring(3));
+              assertThat(other.pipelines().getLast().tuning()).isEqualTo(Overlap.ring(3));
               other.run();
               assertThat(result.view().toFloats()).containsExactly(expected);
             }
@@ -395,7 +395,7 @@ class ChainTest {
                   .containsExactly(Overlap.pipelined(1), Overlap.pipelined(2));
             }
             assertThat(study.overlaps()).hasSize(3);
-            assertThat(study.overlaps().get(2)).isEqualTo(mine.overlap());
+            assertThat(study.overlaps().get(2)).isEqualTo(mine.tuning());
             assertThat(study.table().rowCount()).isEqualTo(2);
             assertThat(world.gather(study.headline())).containsOnly(study.headline());
             try (var tuned = layer.with(study.overlaps())) {

@@ -218,9 +218,9 @@ class ContextParallelLayerTest {
     var toValue = projection(of, alone, x, value.local().rows(0, rows), layer.v());
     var attention =
         of.closing(
-            Attention.on(world)
-                .spec(spec)
-                .method(how)
+            Pipeline.on(world)
+                .attention(spec)
+                .overlap(how)
                 .query(query)
                 .key(key)
                 .value(value)
@@ -267,8 +267,7 @@ class ContextParallelLayerTest {
                     ContextParallel.unfused())) {
               try (var of = new OnRank(world)) {
                 var chain = contextParallel(of, spec, how, layer);
-                assertThat(chain.links()).hasSize(5);
-                assertThat(chain.pipelines()).hasSize(4);
+                assertThat(chain.pipelines()).hasSize(5);
                 world.barrier();
                 chain.run();
                 var mine = positions(spec, ranks, world.rank());
@@ -317,7 +316,7 @@ class ContextParallelLayerTest {
               world.barrier();
               forward.run();
               var mine = positions(spec, ranks, world.rank());
-              var attention = (Attention) forward.links().get(3);
+              var attention = forward.pipelines().get(3);
               var chain = backward(of, attention, how, layer, rows(gradient, HIDDEN, mine));
               for (var form : Timing.values()) {
                 world.barrier();
@@ -335,7 +334,7 @@ class ContextParallelLayerTest {
 
   /// The backward pass of a rank's layer, from the gradient of its rows of the result.
   private static Chain backward(
-      OnRank of, Attention attention, ContextParallel how, Layer layer, float[] gradient) {
+      OnRank of, Pipeline attention, ContextParallel how, Layer layer, float[] gradient) {
     var world = of.world;
     var alone = world.subset("alone-" + world.rank(), world.rank());
     int rows = gradient.length / HIDDEN;
@@ -347,10 +346,9 @@ class ContextParallelLayerTest {
     var ofValue = of.local(rows, KV_WIDTH);
     var backward =
         of.closing(
-            Attention.on(world)
-                .method(how)
-                .backward()
-                .forward(attention)
+            Pipeline.on(world)
+                .overlap(how)
+                .backward(attention)
                 .outputGradient(ofAttended)
                 .queryGradient(ofQuery)
                 .keyGradient(ofKey)
@@ -455,8 +453,8 @@ class ContextParallelLayerTest {
                     columns(layer.v(), KV_WIDTH, half * kvWidth, kvWidth));
             var attention =
                 of.closing(
-                    Attention.on(contexts)
-                        .spec(spec)
+                    Pipeline.on(contexts)
+                        .attention(spec)
                         .query(query)
                         .key(key)
                         .value(value)
@@ -524,7 +522,7 @@ class ContextParallelLayerTest {
         2,
         world -> {
           var spec = AttentionSpec.of(16, 2, 4);
-          try (var attention = Attention.on(world).spec(spec).build();
+          try (var attention = Pipeline.on(world).attention(spec).build();
               var down =
                   Pipeline.on(world)
                       .gemm(GemmSpec.gemmReduceScatter(16, 6, 8))
@@ -535,7 +533,7 @@ class ContextParallelLayerTest {
             assertThat(found.tuned()).extracting(ChainStudy.Tuned::pipeline).containsExactly(2);
             assertThat(found.table().rowCount()).isEqualTo(1);
             try (var tuned = chain.with(found.overlaps())) {
-              assertThat(tuned.links().getFirst()).isSameAs(attention);
+              assertThat(tuned.pipelines().getFirst()).isSameAs(attention);
               tuned.verify();
             }
           }

@@ -138,7 +138,11 @@ final class HostOverhead {
         if (world.rank() == 0) {
           System.out.printf(
               "| %d | %d | %d | the machine was too busy: %d of %d rounds left out |%n",
-              world.size(), pipe.overlap().splits(), pipe.overlap().streams(), leftOut, leftOut);
+              world.size(),
+              ((Overlap) pipe.tuning()).splits(),
+              ((Overlap) pipe.tuning()).streams(),
+              leftOut,
+              leftOut);
         }
         return;
       }
@@ -151,8 +155,8 @@ final class HostOverhead {
                 + " | %.3f to %.3f | %.3f to %.3f"
                 + " | %.1f%% | %d of %d |%n",
             world.size(),
-            pipe.overlap().splits(),
-            pipe.overlap().streams(),
+            ((Overlap) pipe.tuning()).splits(),
+            ((Overlap) pipe.tuning()).streams(),
             quantile(0.5, kept, before) / 1e6,
             quantile(0.5, kept, piped) / 1e6,
             quantile(0.5, kept, ratios),
@@ -279,8 +283,8 @@ final class HostOverhead {
     }
 
     private void lay(Pipeline pipe) {
-      var spec = pipe.spec();
-      int splits = pipe.overlap().splits();
+      var spec = (GemmSpec) pipe.problem();
+      int splits = ((Overlap) pipe.tuning()).splits();
       var whole = arena.allocate((long) spec.m() * spec.k() * spec.dtype().bytes(), Long.SIZE);
       int size = group.size();
       var mine = Slice.of(spec.m(), size, group.rank());
@@ -295,7 +299,7 @@ final class HostOverhead {
     }
 
     private void lay(Pipeline pipe, MemorySegment input, Slice from, Slice to) {
-      var spec = pipe.spec();
+      var spec = (GemmSpec) pipe.problem();
       int columns = Math.toIntExact(pipe.weight().shape().getLast());
       var weight = Matrix.of(pipe.weight().segment(), spec.dtype(), spec.k(), columns);
       var output = Matrix.of(pipe.output().segment(), spec.dtype(), spec.m(), columns);

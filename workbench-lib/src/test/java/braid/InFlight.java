@@ -5,6 +5,7 @@ import braid.internal.context.RankContext;
 import braid.internal.host.HostGate;
 import braid.internal.selftest.PipelineCase;
 import braid.internal.work.Work;
+import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.model.Link;
 import java.lang.foreign.Arena;
@@ -42,7 +43,7 @@ final class InFlight implements AutoCloseable {
     this.pipe = pipe;
     this.rank = pipe.group().rank();
     this.random = new SplittableRandom(seed + rank);
-    var spec = pipe.spec();
+    var spec = (GemmSpec) pipe.problem();
     var reads = new ArrayList<>(List.of(pipe.input(), pipe.weight()));
     var writes = new ArrayList<>(List.of(pipe.output()));
     if (spec.pattern().beside()) {

@@ -103,8 +103,7 @@ final class OwnSchedule {
   }
 
   static Pipeline build(ProcessGroup world, Schedule schedule, boolean replayed) {
-    var builder = Pipeline.on(world).schedule(schedule);
-    return (replayed ? builder.replay() : builder).build();
+    return Pipeline.on(world).schedule(replayed ? schedule.replay() : schedule).build();
   }
 
   /// Returns the number of plans made and of plans reused.

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Attention of packed sequences with and without padding (F3), compared with the plain loops of
+/// Pipeline of packed sequences with and without padding (F3), compared with the plain loops of
 /// [AttentionTest]. Query, key and value of padding are NaN.
 class PackedAttentionTest {
   /// Divides the tokens of a problem at random. Sequences may be empty, and may have no padding.
@@ -81,7 +81,8 @@ class PackedAttentionTest {
         world -> {
           for (int i = 0; i < specs.size(); i++) {
             for (var method : AttentionTest.METHODS) {
-              try (var attention = Attention.on(world).spec(specs.get(i)).method(method).build()) {
+              try (var attention =
+                  Pipeline.on(world).attention(specs.get(i)).overlap(method).build()) {
                 AttentionTest.give(attention, inputs.get(i));
                 world.barrier();
                 attention.verify();
@@ -112,7 +113,7 @@ class PackedAttentionTest {
                     ContextParallel.ulysses(),
                     ContextParallel.twoLevel(2),
                     ContextParallel.unfused())) {
-              try (var attention = Attention.on(world).spec(packed).method(method).build()) {
+              try (var attention = Pipeline.on(world).attention(packed).overlap(method).build()) {
                 attention.verify();
               }
             }
@@ -127,7 +128,7 @@ class PackedAttentionTest {
     LocalRanks.run(
         3,
         world -> {
-          try (var attention = Attention.on(world).spec(spec).build()) {
+          try (var attention = Pipeline.on(world).attention(spec).build()) {
             attention.query().fill(0);
             attention.value().fill(world.rank());
             world.barrier();
@@ -170,7 +171,7 @@ class PackedAttentionTest {
           var forwarded = ContextParallel.ring().neighborToNeighbor();
           for (var method :
               List.of(ContextParallel.ring(), ContextParallel.allGatherKv(), forwarded)) {
-            try (var attention = Attention.on(world).spec(spec).method(method).build()) {
+            try (var attention = Pipeline.on(world).attention(spec).overlap(method).build()) {
               attention.verify();
               // Rank 0 is between rank 2 and rank 1 in the ring.
               int passing = method.equals(forwarded) ? 3 : 0;
@@ -238,8 +239,8 @@ class PackedAttentionTest {
         world ->
             assertThatThrownBy(
                     () ->
-                        Attention.on(world)
-                            .spec(AttentionSpec.of(20, 1, 4).packed(0, 3 + world.rank(), 20))
+                        Pipeline.on(world)
+                            .attention(AttentionSpec.of(20, 1, 4).packed(0, 3 + world.rank(), 20))
                             .build())
                 .isInstanceOf(BraidException.class)
                 .hasMessageContaining("packed=2 sequences #"));

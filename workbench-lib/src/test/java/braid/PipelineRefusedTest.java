@@ -53,7 +53,7 @@ class PipelineRefusedTest {
           assertThatThrownBy(() -> Pipeline.on(world).overlap(how).overlap(how))
               .hasMessage("overlap was set already: %s; set it once".formatted(how));
           try (var pipe = Pipeline.on(world).gemm(SPEC).build()) {
-            assertThat(pipe.overlap()).isEqualTo(Overlap.defaults());
+            assertThat(pipe.tuning()).isEqualTo(Overlap.defaults());
             assertThatThrownBy(() -> pipe.time(0))
                 .hasMessage("time needs 1 or more iterations but was given 0; try time(10)");
           }

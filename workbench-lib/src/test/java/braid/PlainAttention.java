@@ -8,7 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 
-/// Attention and its gradients by plain loops in double precision over the whole sequence, and the
+/// Pipeline and its gradients by plain loops in double precision over the whole sequence, and the
 /// rows of it that a rank holds.
 final class PlainAttention {
   private PlainAttention() {}

@@ -64,19 +64,19 @@ class PlanMemoryTest {
               world,
               spec + ", " + ring,
               "take a shorter sequence, more splits or fewer streams",
-              () -> Attention.on(world).spec(spec).method(ring).build());
+              () -> Pipeline.on(world).attention(spec).overlap(ring).build());
           var all = ContextParallel.allGatherKv();
           refused(
               world,
               spec + ", " + all,
               "take a shorter sequence, or ring() with several splits",
-              () -> Attention.on(world).spec(spec).method(all).build());
+              () -> Pipeline.on(world).attention(spec).overlap(all).build());
           var heads = ContextParallel.ulysses();
           refused(
               world,
               spec + ", " + heads,
               "take a shorter sequence or more splits",
-              () -> Attention.on(world).spec(spec).method(heads).build());
+              () -> Pipeline.on(world).attention(spec).overlap(heads).build());
           var gemm = GemmSpec.allGatherGemm(spec.sequence(), HEADS * HEAD_SIZE, HEADS * HEAD_SIZE);
           refused(
               world,
@@ -84,7 +84,7 @@ class PlanMemoryTest {
               "take smaller sizes",
               () -> Pipeline.on(world).gemm(gemm).overlap(Overlap.direct()).build());
           // Refused on all ranks alike, so that they continue together.
-          try (var small = Attention.on(world).spec(AttentionSpec.of(20, 2, 4)).build()) {
+          try (var small = Pipeline.on(world).attention(AttentionSpec.of(20, 2, 4)).build()) {
             small.verify();
           }
         });
@@ -97,7 +97,7 @@ class PlanMemoryTest {
         world -> {
           // Query and output of 16 TiB each, in private memory.
           var spec = AttentionSpec.of(1 << 28, HEADS, HEAD_SIZE).kvHeads(1);
-          assertThatThrownBy(() -> Attention.on(world).spec(spec).build())
+          assertThatThrownBy(() -> Pipeline.on(world).attention(spec).build())
               .isInstanceOf(AllocationFailed.class)
               .hasMessageContaining("of this machine's memory for rank 0")
               .hasMessageContaining("rank 0 needs `query` 16777216 MiB, `output` 16777216 MiB, ");
@@ -139,7 +139,7 @@ class PlanMemoryTest {
               };
           assertThatThrownBy(() -> PlanLease.make(world, cache, maker)).hasMessage("no room");
           assertThat(attempts).hasValue(1);
-          Attention.on(world).spec(AttentionSpec.of(20, 2, 4)).build().close();
+          Pipeline.on(world).attention(AttentionSpec.of(20, 2, 4)).build().close();
           assertThatThrownBy(() -> PlanLease.make(world, cache, maker)).hasMessage("no room");
           assertThat(attempts).hasValue(3);
           assertThat(cache.clear(world.calls().round())).isFalse();

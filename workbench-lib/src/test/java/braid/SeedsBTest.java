@@ -32,8 +32,8 @@ class SeedsBTest {
         3,
         world -> {
           var spec = AttentionSpec.of(24, 4, 8).kvHeads(2);
-          var attention = Attention.on(world).spec(spec).build();
-          try (var backward = Attention.on(world).backward().forward(attention).build()) {
+          var attention = Pipeline.on(world).attention(spec).build();
+          try (var backward = Pipeline.on(world).backward(attention).build()) {
             attention.run();
             backward.verify();
             var copied =
@@ -83,9 +83,8 @@ class SeedsBTest {
           var results = new ArrayList<List<float[]>>();
           for (var how :
               List.of(ContextParallel.ring(), ContextParallel.ring().neighborToNeighbor())) {
-            try (var attention = Attention.on(world).spec(spec).method(how).build();
-                var backward =
-                    Attention.on(world).method(how).backward().forward(attention).build()) {
+            try (var attention = Pipeline.on(world).attention(spec).overlap(how).build();
+                var backward = Pipeline.on(world).overlap(how).backward(attention).build()) {
               assertThat(attention.profile(1).configuration().get("exchange"))
                   .isEqualTo(how.neighborsOnly() ? "neighbor to neighbor" : null);
               backward.verify();
@@ -121,7 +120,7 @@ class SeedsBTest {
         });
   }
 
-  /// Passes set up nothing. Attention that is built again takes its memory and signals from the
+  /// Passes set up nothing. Pipeline that is built again takes its memory and signals from the
   /// pool, without a meeting; only the backward pass makes its plan again, for the tensors of its
   /// forward pass.
   @Test
@@ -136,9 +135,8 @@ class SeedsBTest {
                   ContextParallel.allGatherKv(),
                   ContextParallel.ulysses(),
                   ContextParallel.twoLevel(2))) {
-            try (var attention = Attention.on(world).spec(spec).method(how).build();
-                var backward =
-                    Attention.on(world).method(how).backward().forward(attention).build()) {
+            try (var attention = Pipeline.on(world).attention(spec).overlap(how).build();
+                var backward = Pipeline.on(world).overlap(how).backward(attention).build()) {
               forwardAndBackward(attention, backward);
               assertThat(world.counters(() -> forwardAndBackward(attention, backward)))
                   .as("%s, second pass", how)
@@ -147,13 +145,10 @@ class SeedsBTest {
             assertThat(
                     world.counters(
                         () -> {
-                          try (var attention = Attention.on(world).spec(spec).method(how).build();
+                          try (var attention =
+                                  Pipeline.on(world).attention(spec).overlap(how).build();
                               var backward =
-                                  Attention.on(world)
-                                      .method(how)
-                                      .backward()
-                                      .forward(attention)
-                                      .build()) {
+                                  Pipeline.on(world).overlap(how).backward(attention).build()) {
                             forwardAndBackward(attention, backward);
                           }
                         }))
@@ -164,7 +159,7 @@ class SeedsBTest {
         });
   }
 
-  private static void forwardAndBackward(Attention attention, AttentionGradient backward) {
+  private static void forwardAndBackward(Pipeline attention, Pipeline backward) {
     attention.run();
     backward.run();
   }

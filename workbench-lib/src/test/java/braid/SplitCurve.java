@@ -86,7 +86,7 @@ final class SplitCurve {
       if (world.rank() == 0) {
         System.out.printf(
             "%-46s least %7.2f ms  median %7.2f ms | gemm %7.2f ms, copy %6.2f ms, clock %d us%n",
-            pipe.overlap(),
+            pipe.tuning(),
             nanos[0] / 1e6,
             nanos[nanos.length / 2] / 1e6,
             gemm / 1e6,

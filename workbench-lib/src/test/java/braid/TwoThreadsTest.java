@@ -18,11 +18,11 @@ class TwoThreadsTest {
   private static final AttentionSpec ATTENTION = AttentionSpec.of(16, 2, 8);
 
   private interface Second {
-    void call(ChainLink link);
+    void call(Pipeline link);
   }
 
   /// While a thread of rank 0 runs the link, since rank 1 is late, its body makes the second call.
-  private static void refused(Function<ProcessGroup, ChainLink> build, String call, Second second) {
+  private static void refused(Function<ProcessGroup, Pipeline> build, String call, Second second) {
     var refused = new CountDownLatch(1);
     LocalRanks.run(
         2,
@@ -86,13 +86,13 @@ class TwoThreadsTest {
   @ParameterizedTest
   @ValueSource(strings = {"run", "verify"})
   void attentionsAreRefusedToo(String call) {
-    Second second = call.equals("run") ? ChainLink::run : ChainLink::verify;
-    refused(world -> Attention.on(world).spec(ATTENTION).build(), call + " of ", second);
+    Second second = call.equals("run") ? Pipeline::run : Pipeline::verify;
+    refused(world -> Pipeline.on(world).attention(ATTENTION).build(), call + " of ", second);
     refused(
         world -> {
-          var forward = Attention.on(world).spec(ATTENTION).build();
+          var forward = Pipeline.on(world).attention(ATTENTION).build();
           forward.run();
-          return Attention.on(world).backward().forward(forward).build();
+          return Pipeline.on(world).backward(forward).build();
         },
         call + " of ",
         second);

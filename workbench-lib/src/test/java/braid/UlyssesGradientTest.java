@@ -99,17 +99,16 @@ class UlyssesGradientTest {
           try (var outputGradient = LocalTensor.on(world).shape(rows, 24).allocate();
               var queryGradient = LocalTensor.on(world).shape(rows, 24).allocate();
               var keyGradient = LocalTensor.on(world).shape(rows, 12).allocate();
-              var attention = Attention.on(world).spec(spec).build()) {
+              var attention = Pipeline.on(world).attention(spec).build()) {
             outputGradient.view().fill(0.5f);
             attention.verify();
             for (var method : List.of(ContextParallel.ulysses(), ContextParallel.twoLevel(2))) {
               queryGradient.view().fill(Float.NaN);
               keyGradient.view().fill(Float.NaN);
               try (var backward =
-                  Attention.on(world)
-                      .method(method)
-                      .backward()
-                      .forward(attention)
+                  Pipeline.on(world)
+                      .overlap(method)
+                      .backward(attention)
                       .outputGradient(outputGradient)
                       .queryGradient(queryGradient)
                       .keyGradient(keyGradient)
@@ -137,13 +136,12 @@ class UlyssesGradientTest {
     LocalRanks.run(
         4,
         world -> {
-          try (var attention = Attention.on(world).spec(spec).build()) {
+          try (var attention = Pipeline.on(world).attention(spec).build()) {
             assertThatThrownBy(
                     () ->
-                        Attention.on(world)
-                            .method(ContextParallel.twoLevel(3))
-                            .backward()
-                            .forward(attention)
+                        Pipeline.on(world)
+                            .overlap(ContextParallel.twoLevel(3))
+                            .backward(attention)
                             .build())
                 .hasMessage(
                     "two-level exchanges heads among 3 ranks, which must divide the 4 ranks; try"
@@ -159,18 +157,16 @@ class UlyssesGradientTest {
         4,
         world -> {
           var spec = AttentionSpec.of(80, 8, 4).kvHeads(4);
-          try (var attention = Attention.on(world).spec(spec).build();
+          try (var attention = Pipeline.on(world).attention(spec).build();
               var ulysses =
-                  Attention.on(world)
-                      .method(ContextParallel.ulysses())
-                      .backward()
-                      .forward(attention)
+                  Pipeline.on(world)
+                      .overlap(ContextParallel.ulysses())
+                      .backward(attention)
                       .build();
               var twoLevel =
-                  Attention.on(world)
-                      .method(ContextParallel.twoLevel(2))
-                      .backward()
-                      .forward(attention)
+                  Pipeline.on(world)
+                      .overlap(ContextParallel.twoLevel(2))
+                      .backward(attention)
                       .build()) {
             attention.run();
             world.barrier();
@@ -186,7 +182,7 @@ class UlyssesGradientTest {
         });
   }
 
-  private static long copied(AttentionGradient backward) {
+  private static long copied(Pipeline backward) {
     return backward.profile(1).spans().stream()
         .filter(span -> span.stage() == Stage.COPY)
         .mapToLong(span -> span.bytes())

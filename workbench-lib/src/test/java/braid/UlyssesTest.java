@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Attention whose heads are divided among ranks: all-to-all over heads, alone and combined with a
+/// Pipeline whose heads are divided among ranks: all-to-all over heads, alone and combined with a
 /// ring. Compared with plain loops as [AttentionTest] compares the other methods.
 class UlyssesTest {
   /// Problems of one head of key and value for each rank that heads are divided among, times
@@ -75,7 +75,8 @@ class UlyssesTest {
         ranks,
         world -> {
           for (int i = 0; i < specs.size(); i++) {
-            try (var attention = Attention.on(world).spec(specs.get(i)).method(method).build()) {
+            try (var attention =
+                Pipeline.on(world).attention(specs.get(i)).overlap(method).build()) {
               AttentionTest.give(attention, inputs.get(i));
               world.barrier();
               attention.verify();
@@ -130,7 +131,11 @@ class UlyssesTest {
         4,
         world ->
             assertThatThrownBy(
-                    () -> Attention.on(world).spec(spec).method(ContextParallel.ulysses()).build())
+                    () ->
+                        Pipeline.on(world)
+                            .attention(spec)
+                            .overlap(ContextParallel.ulysses())
+                            .build())
                 .hasMessageStartingWith("ulysses divides heads among 4 ranks"));
   }
 
@@ -172,7 +177,7 @@ class UlyssesTest {
         world -> {
           var spec = AttentionSpec.of(80, 8, 4).kvHeads(4);
           try (var attention =
-              Attention.on(world).spec(spec).method(ContextParallel.ulysses()).build()) {
+              Pipeline.on(world).attention(spec).overlap(ContextParallel.ulysses()).build()) {
             attention.verify();
             var profile = attention.profile(1);
             assertThat(profile.configuration()).containsEntry("method", "ulysses");

@@ -83,12 +83,12 @@ class VerificationTest {
     var result =
         verified(
             world -> {
-              var forward = Attention.on(world).spec(spec).build();
+              var forward = Pipeline.on(world).attention(spec).build();
               var attention = forward.verify();
               assertThat(attention.values()).isEqualTo(16 * 2 * 8 + 16 * 2);
               assertThat(attention.largestDifference())
                   .isBetween(0.0, attention.allowedDifference());
-              return Attention.on(world).backward().forward(forward).build().verify();
+              return Pipeline.on(world).backward(forward).build().verify();
             });
     assertThat(result.values()).isEqualTo(3 * 16 * 2 * 8);
     assertThat(result.largestDifference()).isBetween(0.0, result.allowedDifference());

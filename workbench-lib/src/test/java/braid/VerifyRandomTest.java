@@ -143,7 +143,10 @@ class VerifyRandomTest {
                 for (int i = 0; i < each.kinds().size(); i++) {
                   var inputs =
                       new VerifiedInputs(
-                          pipe.spec(), size, each.kinds().get(i), each.seed() + 100_000L * i);
+                          ((GemmSpec) pipe.problem()),
+                          size,
+                          each.kinds().get(i),
+                          each.seed() + 100_000L * i);
                   inputs.fill(pipe);
                   passes(pipe, inputs);
                   if (world.rank() == 0) {
@@ -188,7 +191,7 @@ class VerifyRandomTest {
               for (var how : List.of(Overlap.pipelined(2), Overlap.ring(), Overlap.direct(2))) {
                 try (var pipe = build(new PipelineCase(spec.dtype(dtype), how), world)) {
                   for (var kind : kinds) {
-                    var inputs = new VerifiedInputs(pipe.spec(), 4, kind, SEED);
+                    var inputs = new VerifiedInputs((GemmSpec) pipe.problem(), 4, kind, SEED);
                     inputs.fill(pipe);
                     passes(pipe, inputs);
                     verified.increment();
@@ -213,7 +216,7 @@ class VerifyRandomTest {
           var spec = GemmSpec.allGatherGemm(49, 31, 768).dtype(DType.TF32);
           try (var pipe = build(new PipelineCase(spec, Overlap.pipelined(1)), world)) {
             for (int seed = 0; seed < 200; seed++) {
-              var inputs = new VerifiedInputs(pipe.spec(), 1, Kind.CONSTANT, seed);
+              var inputs = new VerifiedInputs((GemmSpec) pipe.problem(), 1, Kind.CONSTANT, seed);
               inputs.fill(pipe);
               var sides = inputs.held(0);
               float sum = 0;
@@ -247,13 +250,16 @@ class VerifyRandomTest {
             for (var each : cases) {
               var kind = PLANTED_INTO.get((int) (each.seed() % PLANTED_INTO.size()));
               try (var pipe = build(each.pipeline(), world)) {
-                var inputs = new VerifiedInputs(pipe.spec(), size, kind, each.seed());
+                var inputs = new VerifiedInputs((GemmSpec) pipe.problem(), size, kind, each.seed());
                 for (var planted : Planted.values()) {
                   plant(pipe, inputs, planted)
                       .ifPresent(
                           found -> {
                             if (world.rank() == 0) {
-                              count(tallies, planted + " " + pipe.spec().dtype(), found);
+                              count(
+                                  tallies,
+                                  planted + " " + ((GemmSpec) pipe.problem()).dtype(),
+                                  found);
                               count(totals, planted, found);
                             }
                           });
@@ -281,7 +287,7 @@ class VerifyRandomTest {
   /// Returns whether an error was found on all ranks; empty if it is not possible or does not
   /// change the output.
   private static Optional<Boolean> plant(Pipeline pipe, VerifiedInputs inputs, Planted planted) {
-    var spec = pipe.spec();
+    var spec = (GemmSpec) pipe.problem();
     var world = pipe.group();
     var random = new SplittableRandom(inputs.seed() + planted.name().hashCode());
     int victim = random.nextInt(world.size());
@@ -333,7 +339,7 @@ class VerifyRandomTest {
     boolean planting =
         Arrays.stream(world.gather(changed[0] ? 1L : 0L)).anyMatch(each -> each == 1);
     if (!found && planting && world.rank() == 0) {
-      System.out.println("missed " + planted + ": " + inputs + ", " + pipe.overlap());
+      System.out.println("missed " + planted + ": " + inputs + ", " + pipe.tuning());
     }
     return planting ? Optional.of(found) : Optional.empty();
   }
@@ -371,10 +377,10 @@ class VerifyRandomTest {
 
     Output(Pipeline pipe) {
       this.pipe = pipe;
-      dtype = pipe.spec().outputDtype();
-      kept = pipe.spec().sumDtype();
+      dtype = ((GemmSpec) pipe.problem()).outputDtype();
+      kept = ((GemmSpec) pipe.problem()).sumDtype();
       outScale = dtype.isFp8() ? 1 / VerifiedInputs.OUTPUT_SCALE : 1;
-      activated = pipe.spec().has(Feature.GELU);
+      activated = ((GemmSpec) pipe.problem()).has(Feature.GELU);
       result = pipe.output().toFloats();
       values = activated ? pipe.preActivation().toFloats() : result.clone();
     }

@@ -1,7 +1,6 @@
 package braid.bench;
 
 import braid.ProcessGroup;
-import braid.internal.pipeline.Tuning;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
@@ -89,7 +88,7 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, boolean hasBackwa
     if (ranks == 1) {
       return List.of(form(ContextParallel.ring()));
     }
-    var equal = Tuning.of(ContextParallel.ring().replay());
+    var equal = ContextParallel.ring().replay();
     var methods =
         Stream.of(
             ContextParallel.unfused(),
@@ -120,13 +119,13 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, boolean hasBackwa
   }
 
   private static Form form(ContextParallel how) {
-    return Form.of(how.toString(), Tuning.of(how.replay()));
+    return Form.of(how.toString(), how.replay());
   }
 
   @Override
   public boolean isPossible(Form form) {
     try {
-      form.tuning().context().orElseThrow().check(spec, ranks);
+      form.tuning().require(ContextParallel.class, spec).check(spec, ranks);
       return true;
     } catch (BraidException _) {
       return false;

@@ -1,6 +1,6 @@
 package braid.bench;
 
-import braid.internal.pipeline.Tuning;
+import braid.model.Tuning;
 
 /// A tuning that a workload is timed with.
 ///

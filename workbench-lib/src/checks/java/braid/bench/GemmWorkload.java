@@ -1,7 +1,6 @@
 package braid.bench;
 
 import braid.ProcessGroup;
-import braid.internal.pipeline.Tuning;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
@@ -94,12 +93,12 @@ public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble
     for (var form : List.copyOf(forms)) {
       forms.add(form.replay());
     }
-    return forms.stream().map(form -> Form.of(form.method().toString(), Tuning.of(form))).toList();
+    return forms.stream().map(form -> Form.of(form.method().toString(), form)).toList();
   }
 
   @Override
   public boolean isPossible(Form form) {
-    int splits = form.tuning().overlap().orElseThrow().splits();
+    int splits = form.tuning().require(Overlap.class, spec).splits();
     return splits == 1 || spec.m() / splits > 0;
   }
 

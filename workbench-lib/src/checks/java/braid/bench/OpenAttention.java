@@ -1,7 +1,7 @@
 package braid.bench;
 
-import braid.Attention;
 import braid.Chain;
+import braid.Pipeline;
 import braid.ProcessGroup;
 import braid.SymmetricTensor;
 import braid.model.AttentionSpec;
@@ -26,7 +26,7 @@ final class OpenAttention implements OpenWorkload {
 
   @Override
   public BuiltForm build(Form form) {
-    var how = form.tuning().context().orElseThrow();
+    var how = (ContextParallel) form.tuning();
     if (!form.name().equals(workload.alone())) {
       return inputs.build(how);
     }
@@ -92,9 +92,9 @@ final class OpenAttention implements OpenWorkload {
 
     BuiltForm build(ContextParallel how) {
       var attention =
-          Attention.on(group)
-              .spec(spec)
-              .method(how)
+          Pipeline.on(group)
+              .attention(spec)
+              .overlap(how)
               .query(all.get(0))
               .key(all.get(1))
               .value(all.get(2))
@@ -104,12 +104,7 @@ final class OpenAttention implements OpenWorkload {
       }
       try {
         var gradient =
-            Attention.on(group)
-                .method(how)
-                .backward()
-                .forward(attention)
-                .outputGradient(all.get(3))
-                .build();
+            Pipeline.on(group).overlap(how).backward(attention).outputGradient(all.get(3)).build();
         return new BuiltForm(
             Chain.of(attention, gradient)::time,
             () -> {

@@ -4,6 +4,7 @@ import braid.Pipeline;
 import braid.ProcessGroup;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
+import braid.model.Tuning;
 
 /// A GEMM on a group. The unfused pipeline holds the inputs, which the others copy.
 final class OpenGemm implements OpenWorkload {
@@ -22,14 +23,14 @@ final class OpenGemm implements OpenWorkload {
     }
   }
 
-  private Pipeline pipeline(Overlap how) {
+  private Pipeline pipeline(Tuning how) {
     return Pipeline.on(group).gemm(spec).overlap(how).build();
   }
 
   @Override
   public BuiltForm build(Form form) {
-    var how = form.tuning().overlap().orElseThrow();
-    if (how.equals(first.overlap())) {
+    var how = form.tuning();
+    if (how.equals(first.tuning())) {
       return new BuiltForm(first::time, () -> {});
     }
     var pipe = pipeline(how);

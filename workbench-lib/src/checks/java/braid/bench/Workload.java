@@ -4,6 +4,7 @@ import braid.ProcessGroup;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.Problem;
+import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.List;
@@ -69,8 +70,7 @@ public sealed interface Workload permits GemmWorkload, AttentionWorkload {
         problems().stream()
                 .mapToDouble(
                     problem ->
-                        form.tuning()
-                            .schedule(problem, ranks())
+                        Schedule.of(problem, form.tuning(), ranks())
                             .simulate(machine, SIMULATED_ITERATIONS)
                             .summary()
                             .medianNanos())

@@ -6,7 +6,7 @@ import braid.internal.report.value.Caveats;
 import braid.model.BraidException;
 import braid.model.Displayable;
 import braid.model.MimeBundle;
-import braid.model.Overlap;
+import braid.model.Tuning;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -20,7 +20,7 @@ import tech.tablesaw.api.Table;
 ///
 /// @param overlaps overlaps of all pipelines of the chain, in order
 /// @param note reason why no pipeline was tuned; empty if any was
-public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned, Optional<String> note)
+public record ChainStudy(List<Tuning> overlaps, List<Tuned> tuned, Optional<String> note)
     implements Displayable {
   private static final double NANOS_PER_MILLI = 1e6;
 
@@ -40,7 +40,7 @@ public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned, Optional<Str
   }
 
   /// Creates a study of a chain with tuned pipelines.
-  public ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) {
+  public ChainStudy(List<Tuning> overlaps, List<Tuned> tuned) {
     this(overlaps, tuned, Optional.empty());
   }
 

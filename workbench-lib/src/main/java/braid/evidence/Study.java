@@ -284,6 +284,8 @@ public record Study(
   private static Overlap tuning(Configuration configuration) {
     return switch (configuration) {
       case Overlap overlap -> overlap;
+      case braid.model.ContextParallel method ->
+          throw new BraidException("`%s` is no overlap".formatted(method));
       case Configuration.Named step ->
           throw new BraidException(
               "`%s` is the name of a step, which has no overlap; use bestName(), tiedNames() or configuration()"

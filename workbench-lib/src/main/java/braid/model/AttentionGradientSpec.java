@@ -22,33 +22,34 @@ import java.util.SequencedMap;
 /// }
 /// ```
 ///
-/// Products and sums are in fp32 on every backend. A gradient is rounded to `of.dtype()` once,
+/// Products and sums are in fp32 on every backend. A gradient is rounded to `forward.dtype()` once,
 /// except by cuDNN: it rounds the gradients of each block of keys, and these are added in fp32.
 ///
-/// @param of the attention
+/// @param forward the attention
 /// @param isDeterministic true if the gradients of equal inputs are equal to the last bit in every
 ///   run. That costs time and memory by cuDNN only; everything else is always deterministic.
-public record AttentionGradientSpec(AttentionSpec of, boolean isDeterministic) implements Problem {
+public record AttentionGradientSpec(AttentionSpec forward, boolean isDeterministic)
+    implements Problem {
   /// Returns this problem with equal bits in every run.
   public AttentionGradientSpec deterministic() {
-    return new AttentionGradientSpec(of, true);
+    return new AttentionGradientSpec(forward, true);
   }
 
   /// Returns the type of the inputs and of the gradients; the LSE is FP32.
   @Override
   public DType dtype() {
-    return of.dtype();
+    return forward.dtype();
   }
 
   /// Returns the multiplications and additions of the five products, for the positions that are
   /// seen.
   public double flops() {
-    return of.flops() * 5 / 2;
+    return forward.flops() * 5 / 2;
   }
 
   @Override
   public SequencedMap<String, String> columns() {
-    var columns = new LinkedHashMap<>(of.columns());
+    var columns = new LinkedHashMap<>(forward.columns());
     columns.put("pattern", "attention backward");
     if (isDeterministic) {
       columns.put("deterministic", "true");
@@ -58,6 +59,6 @@ public record AttentionGradientSpec(AttentionSpec of, boolean isDeterministic) i
 
   @Override
   public String toString() {
-    return (isDeterministic ? "deterministic backward of " : "backward of ") + of;
+    return (isDeterministic ? "deterministic backward of " : "backward of ") + forward;
   }
 }

@@ -3,8 +3,8 @@ package braid.model;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 
-/// A configuration that a study measures: the tuning of a pipeline, or a step by its name.
-public sealed interface Configuration permits Overlap, Configuration.Named {
+/// A configuration that a study measures: a tuning, or a step by its name.
+public sealed interface Configuration permits Tuning, Configuration.Named {
 
   /// Returns this configuration as columns of a table.
   SequencedMap<String, String> columns();

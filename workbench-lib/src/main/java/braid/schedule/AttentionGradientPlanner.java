@@ -13,6 +13,7 @@ import braid.schedule.GradientBlocks.Queries;
 import braid.schedule.Parcels.Parcel;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.IntFunction;
 import java.util.function.Predicate;
 import java.util.stream.IntStream;
@@ -56,10 +57,10 @@ final class AttentionGradientPlanner {
   private final List<Lane> lanes;
 
   AttentionGradientPlanner(AttentionGradientSpec gradient, ContextParallel how, int ranks) {
-    this.spec = gradient.of();
+    this.spec = gradient.forward();
     this.how = how;
     this.ranks = ranks;
-    this.builder = Schedule.on(new Goal.AttentionGradient(gradient, how), ranks);
+    this.builder = Schedule.on(new Goal.Solution(gradient, Optional.of(how)), ranks);
     query = builder.local(Part.QUERY);
     fetched = new FetchedKeys(spec, how, builder, ranks, true);
     output = builder.local(Part.OUTPUT);

@@ -11,6 +11,7 @@ import braid.schedule.Step.Partial;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.IntStream;
 
@@ -42,7 +43,7 @@ final class AttentionPlanner {
     this.spec = spec;
     this.how = how;
     this.ranks = ranks;
-    this.builder = Schedule.on(new Goal.Attention(spec, how), ranks);
+    this.builder = Schedule.on(new Goal.Solution(spec, Optional.of(how)), ranks);
     query = builder.local(Part.QUERY);
     fetched = new FetchedKeys(spec, how, builder, ranks, false);
     output = builder.local(Part.OUTPUT);

@@ -1,5 +1,6 @@
 package braid.schedule;
 
+import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -237,9 +238,10 @@ final class Declarations {
   /// Returns the attention that the schedule computes or differentiates.
   private Optional<AttentionSpec> goal() {
     return switch (wiring.schedule().goal()) {
-      case Goal.Attention attention -> Optional.of(attention.spec());
-      case Goal.AttentionGradient gradient -> Optional.of(gradient.spec().of());
-      case Goal.Gemm _, Goal.Collected _, Goal.Unstated _ -> Optional.empty();
+      case Goal.Solution(AttentionSpec spec, var _) -> Optional.of(spec);
+      case Goal.Solution(AttentionGradientSpec spec, var _) -> Optional.of(spec.forward());
+      case Goal.Solution(GemmSpec _, var _) -> Optional.empty();
+      case Goal.Collected _, Goal.Unstated _ -> Optional.empty();
     };
   }
 
@@ -318,7 +320,7 @@ final class Declarations {
   /// Returns whether numbers of two types can be multiplied: of one type, or as in the problem.
   private boolean multiply(DType input, DType weight) {
     return input == weight
-        || (wiring.schedule().goal() instanceof Goal.Gemm(GemmSpec spec, var _)
+        || (wiring.schedule().goal() instanceof Goal.Solution(GemmSpec spec, var _)
             && input == spec.dtype()
             && weight == spec.weightDtype());
   }

@@ -65,10 +65,10 @@ final class Expected {
   static Expected of(Schedule schedule) {
     var expected = new Expected(schedule.ranks());
     switch (schedule.goal()) {
-      case Goal.Gemm(GemmSpec spec, var _) -> expected.gemm(spec, schedule);
-      case Goal.Attention(AttentionSpec spec, var _) -> expected.attention(spec, schedule);
-      case Goal.AttentionGradient(AttentionGradientSpec spec, var _) ->
-          expected.attentionGradient(spec.of(), schedule);
+      case Goal.Solution(GemmSpec spec, var _) -> expected.gemm(spec, schedule);
+      case Goal.Solution(AttentionSpec spec, var _) -> expected.attention(spec, schedule);
+      case Goal.Solution(AttentionGradientSpec spec, var _) ->
+          expected.attentionGradient(spec.forward(), schedule);
       case Goal.Collected(Collective collective, int root) ->
           expected.ports(collective, root, schedule);
       case Goal.Unstated _ -> {}

@@ -221,8 +221,8 @@ final class Flow {
 
   /// Returns whether the result includes outputs as they were before the iteration.
   private boolean readsOutputs() {
-    return wiring.schedule().goal() instanceof Goal.Gemm gemm
-        && gemm.spec().has(GemmSpec.Feature.ACCUMULATE);
+    return wiring.schedule().goal() instanceof Goal.Solution(GemmSpec spec, var _)
+        && spec.has(GemmSpec.Feature.ACCUMULATE);
   }
 
   private void copy(int number, Move move) {

@@ -12,7 +12,7 @@ final class GemmPlanner {
   private GemmPlanner() {}
 
   static Schedule plan(GemmSpec spec, Overlap overlap, int ranks) {
-    var builder = Schedule.on(new Goal.Gemm(spec, Optional.of(overlap)), ranks);
+    var builder = Schedule.on(new Goal.Solution(spec, Optional.of(overlap)), ranks);
     return switch (spec.pattern()) {
       case ALL_GATHER_GEMM, GEMM_BESIDE_ALL_GATHER ->
           new GatherPlanner(builder, spec, overlap, ranks).plan();

@@ -1,40 +1,21 @@
 package braid.schedule;
 
-import braid.model.AttentionGradientSpec;
-import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.Collective;
-import braid.model.ContextParallel;
-import braid.model.GemmSpec;
-import braid.model.Overlap;
+import braid.model.Problem;
+import braid.model.Tuning;
 import java.util.Optional;
 
 /// The result that a schedule must produce, as far as it is known; [Schedule#check] compares with
 /// it.
 public sealed interface Goal {
-  /// The result of the problem's unfused code.
+  /// The result of a problem's unfused code.
   ///
-  /// @param overlap the tuning that the schedule was planned by; empty for a user's own schedule
-  record Gemm(GemmSpec spec, Optional<Overlap> overlap) implements Goal {
+  /// @param tuning the tuning that the schedule was planned by; empty for a user's own schedule
+  record Solution(Problem problem, Optional<Tuning> tuning) implements Goal {
     @Override
     public String toString() {
-      return overlap.map(tuning -> spec + ", " + tuning).orElseGet(spec::toString);
-    }
-  }
-
-  /// Attention over a divided sequence.
-  record Attention(AttentionSpec spec, ContextParallel how) implements Goal {
-    @Override
-    public String toString() {
-      return "%s, %s".formatted(spec, how);
-    }
-  }
-
-  /// The gradients of attention over a divided sequence.
-  record AttentionGradient(AttentionGradientSpec spec, ContextParallel how) implements Goal {
-    @Override
-    public String toString() {
-      return "%s, %s".formatted(spec, how);
+      return tuning.map(each -> problem + ", " + each).orElseGet(problem::toString);
     }
   }
 

@@ -123,7 +123,7 @@ public enum Part {
     return switch (problem) {
       case GemmSpec spec -> dtype(spec);
       case AttentionSpec spec -> this == LSE ? DType.FP32 : spec.dtype();
-      case AttentionGradientSpec spec -> dtype(spec.of());
+      case AttentionGradientSpec spec -> dtype(spec.forward());
     };
   }
 
@@ -147,7 +147,7 @@ public enum Part {
     return switch (problem) {
       case GemmSpec spec -> shape(spec, ranks, rank);
       case AttentionSpec spec -> new Shape(Tokens.of(spec, ranks, rank).rows(), columns(spec));
-      case AttentionGradientSpec spec -> shape(spec.of(), ranks, rank);
+      case AttentionGradientSpec spec -> shape(spec.forward(), ranks, rank);
     };
   }
 

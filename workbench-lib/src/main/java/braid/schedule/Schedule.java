@@ -11,6 +11,7 @@ import braid.model.GemmSpec;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
 import braid.model.Problem;
+import braid.model.Tuning;
 import braid.schedule.Buffer.Shape;
 import braid.schedule.simulation.Machine;
 import java.nio.charset.StandardCharsets;
@@ -43,6 +44,8 @@ public final class Schedule implements Displayable {
   public static final int MOST_LINES = 20;
 
   private final Goal goal;
+  private final String name;
+  private final boolean replayed;
   private final int ranks;
   private final List<Buffer> buffers;
   private final List<Flag> flags;
@@ -51,36 +54,38 @@ public final class Schedule implements Displayable {
   private final IntFunction<List<Step>> planner;
   private final AtomicReferenceArray<List<Step>> steps;
 
-  private Schedule(Builder of, IntFunction<List<Step>> planner) {
-    this.goal = of.goal;
-    this.ranks = of.ranks;
-    this.buffers = List.copyOf(of.buffers);
-    this.flags = List.copyOf(of.flags);
-    this.lanes = List.copyOf(of.lanes);
-    this.ports = List.copyOf(of.ports);
+  private Schedule(Builder declared, IntFunction<List<Step>> planner) {
+    this.goal = declared.goal;
+    this.name = declared.name;
+    this.replayed = declared.replayed;
+    this.ranks = declared.ranks;
+    this.buffers = List.copyOf(declared.buffers);
+    this.flags = List.copyOf(declared.flags);
+    this.lanes = List.copyOf(declared.lanes);
+    this.ports = List.copyOf(declared.ports);
     this.planner = planner;
     this.steps = new AtomicReferenceArray<>(ranks);
   }
 
   /// Returns the schedule of a problem and its tuning.
-  public static Schedule of(GemmSpec spec, Overlap overlap, int ranks) {
-    return GemmPlanner.plan(spec, overlap, ranks);
-  }
-
-  /// Returns the schedule of attention over a divided sequence.
-  public static Schedule of(AttentionSpec spec, ContextParallel how, int ranks) {
-    how.check(spec, ranks);
-    return how.headRanks(ranks) > 1
-        ? new UlyssesPlanner(spec, how, ranks).plan()
-        : new AttentionPlanner(spec, how, ranks).plan();
-  }
-
-  /// Returns the schedule of the backward pass of attention over a divided sequence.
-  public static Schedule of(AttentionGradientSpec spec, ContextParallel how, int ranks) {
-    how.check(spec.of(), ranks);
-    return how.headRanks(ranks) > 1
-        ? new UlyssesGradientPlanner(spec, how, ranks).plan()
-        : new AttentionGradientPlanner(spec, how, ranks).plan();
+  public static Schedule of(Problem problem, Tuning tuning, int ranks) {
+    return switch (problem) {
+      case GemmSpec spec -> GemmPlanner.plan(spec, tuning.require(Overlap.class, spec), ranks);
+      case AttentionSpec spec -> {
+        var method = tuning.require(ContextParallel.class, spec);
+        method.check(spec, ranks);
+        yield method.headRanks(ranks) > 1
+            ? new UlyssesPlanner(spec, method, ranks).plan()
+            : new AttentionPlanner(spec, method, ranks).plan();
+      }
+      case AttentionGradientSpec spec -> {
+        var method = tuning.require(ContextParallel.class, spec);
+        method.check(spec.forward(), ranks);
+        yield method.headRanks(ranks) > 1
+            ? new UlyssesGradientPlanner(spec, method, ranks).plan()
+            : new AttentionGradientPlanner(spec, method, ranks).plan();
+      }
+    };
   }
 
   /// Returns the schedule of a standalone collective, from `x` to `y`.
@@ -94,8 +99,8 @@ public final class Schedule implements Displayable {
   }
 
   /// Begins a schedule of your own for a problem.
-  public static Builder on(GemmSpec spec, int ranks) {
-    return new Builder(new Goal.Gemm(spec, Optional.empty()), ranks);
+  public static Builder on(Problem problem, int ranks) {
+    return new Builder(new Goal.Solution(problem, Optional.empty()), ranks);
   }
 
   static Builder on(Goal goal, int ranks) {
@@ -110,6 +115,8 @@ public final class Schedule implements Displayable {
     private final List<Flag> flags = new ArrayList<>();
     private final List<Lane> lanes = new ArrayList<>();
     private final List<Port> ports = new ArrayList<>();
+    private String name = "";
+    private boolean replayed;
 
     private Builder(Goal goal, int ranks) {
       if (ranks < 1) {
@@ -140,22 +147,14 @@ public final class Schedule implements Displayable {
     }
 
     private Buffer part(Part part, boolean symmetric) {
-      Problem problem =
-          switch (goal) {
-            case Goal.Gemm gemm -> gemm.spec();
-            case Goal.Attention attention -> attention.spec();
-            case Goal.AttentionGradient gradient -> gradient.spec();
-            case Goal.Collected _, Goal.Unstated _ -> throw noProblem(part);
-          };
+      if (!(goal instanceof Goal.Solution(var problem, var _))) {
+        throw new BraidException(
+            "%s is a part of a problem but `%s` has none; begin it with Schedule.on(spec, ranks)"
+                .formatted(part, goal));
+      }
       var buffer = add(part.buffer(problem, ranks, symmetric));
       port(part.port(), part.given(problem), buffer::on);
       return buffer;
-    }
-
-    private BraidException noProblem(Part part) {
-      return new BraidException(
-          "%s is a part of a problem but `%s` has none; begin it with Schedule.on(spec, ranks)"
-              .formatted(part, goal));
     }
 
     /// Adds a buffer with one shape per rank.
@@ -236,6 +235,53 @@ public final class Schedule implements Displayable {
     return goal;
   }
 
+  /// Returns the name that [#named] gave; empty by default.
+  public String name() {
+    return name;
+  }
+
+  /// Returns whether an iteration is recorded once and replayed.
+  public boolean replayed() {
+    return replayed;
+  }
+
+  /// Returns this schedule under a name, which tables, charts and messages show.
+  public Schedule named(String label) {
+    if (label == null || label.isBlank()) {
+      throw new BraidException(
+          "a schedule's name must not be blank but was `%s`; try named(\"two levels\")"
+              .formatted(label));
+    }
+    var same = declared();
+    same.name = label;
+    return new Schedule(same, this::steps);
+  }
+
+  /// Returns this schedule with iterations that are recorded once and replayed: as a graph if the
+  /// backend has graphs. Tunings have their own `replay()`.
+  public Schedule replay() {
+    var same = declared();
+    same.replayed = true;
+    return new Schedule(same, this::steps);
+  }
+
+  /// Returns a builder with the declarations of this schedule, without its ports.
+  private Builder withoutPorts() {
+    var same = new Builder(goal, ranks);
+    same.name = name;
+    same.replayed = replayed;
+    same.buffers.addAll(buffers);
+    same.flags.addAll(flags);
+    same.lanes.addAll(lanes);
+    return same;
+  }
+
+  private Builder declared() {
+    var same = withoutPorts();
+    same.ports.addAll(ports);
+    return same;
+  }
+
   public int ranks() {
     return ranks;
   }
@@ -273,8 +319,9 @@ public final class Schedule implements Displayable {
   /// Names the piece of communication or multiplication that produced a row of a part on a rank,
   /// for messages.
   public String origin(Part part, int rank, long row) {
-    return goal instanceof Goal.Gemm gemm && gemm.overlap().isPresent()
-        ? GemmPlanner.origin(gemm.spec(), gemm.overlap().get(), ranks, part, rank, row)
+    return goal instanceof Goal.Solution(GemmSpec spec, var tuning)
+            && tuning.orElse(null) instanceof Overlap overlap
+        ? GemmPlanner.origin(spec, overlap, ranks, part, rank, row)
         : "row " + row;
   }
 
@@ -304,12 +351,7 @@ public final class Schedule implements Displayable {
 
   /// Returns this schedule with other steps on one rank, for mutation tests.
   public Schedule with(int rank, List<Step> other) {
-    var builder = new Builder(goal, ranks);
-    builder.buffers.addAll(buffers);
-    builder.flags.addAll(flags);
-    builder.lanes.addAll(lanes);
-    builder.ports.addAll(ports);
-    return new Schedule(builder, each -> each == rank ? List.copyOf(other) : steps(each));
+    return new Schedule(declared(), each -> each == rank ? List.copyOf(other) : steps(each));
   }
 
   /// Returns this schedule without the steps of one rank that match, to see what the check finds.
@@ -324,10 +366,7 @@ public final class Schedule implements Displayable {
       return this;
     }
     var staging = new Staging(this, parts);
-    var builder = new Builder(goal, ranks);
-    builder.buffers.addAll(buffers);
-    builder.flags.addAll(flags);
-    builder.lanes.addAll(lanes);
+    var builder = withoutPorts();
     for (var port : ports) {
       if (staging.stages(port)) {
         var own = builder.add(Staging.buffer(port));
@@ -395,6 +434,8 @@ public final class Schedule implements Displayable {
   public boolean equals(Object other) {
     return other instanceof Schedule schedule
         && goal.equals(schedule.goal)
+        && name.equals(schedule.name)
+        && replayed == schedule.replayed
         && ranks == schedule.ranks
         && buffers.equals(schedule.buffers)
         && flags.equals(schedule.flags)
@@ -446,6 +487,6 @@ public final class Schedule implements Displayable {
 
   @Override
   public String toString() {
-    return "%s, %d ranks".formatted(goal, ranks);
+    return "%s%s, %d ranks".formatted(name.isEmpty() ? "" : name + ": ", goal, ranks);
   }
 }

@@ -6,6 +6,7 @@ import braid.model.DType;
 import braid.model.Place;
 import braid.model.Profile;
 import braid.model.Stage;
+import braid.model.Tuning;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.AttendGradient;
@@ -48,12 +49,8 @@ final class SimulatedRun {
     this.schedule = schedule;
     this.machine = machine;
     boolean replayed =
-        switch (schedule.goal()) {
-          case Goal.Gemm gemm -> gemm.overlap().map(braid.model.Overlap::replayed).orElse(false);
-          case Goal.Attention attention -> attention.how().replayed();
-          case Goal.AttentionGradient gradient -> gradient.how().replayed();
-          case Goal.Collected _, Goal.Unstated _ -> false;
-        };
+        schedule.goal() instanceof Goal.Solution(var _, var tuning)
+            && tuning.map(Tuning::replayed).orElse(false);
     this.launchShare = replayed ? machine.costs().replayedShare() : 1;
     for (var flag : schedule.flags()) {
       firstWords.put(flag.name(), words);
@@ -110,17 +107,9 @@ final class SimulatedRun {
   private SequencedMap<String, String> configuration() {
     var columns = new LinkedHashMap<String, String>();
     switch (schedule.goal()) {
-      case Goal.Gemm gemm -> {
-        columns.putAll(gemm.spec().columns());
-        gemm.overlap().ifPresent(overlap -> columns.putAll(overlap.columns()));
-      }
-      case Goal.Attention attention -> {
-        columns.putAll(attention.spec().columns());
-        columns.putAll(attention.how().columns());
-      }
-      case Goal.AttentionGradient gradient -> {
-        columns.putAll(gradient.spec().columns());
-        columns.putAll(gradient.how().columns());
+      case Goal.Solution(var problem, var tuning) -> {
+        columns.putAll(problem.columns());
+        tuning.ifPresent(each -> columns.putAll(each.columns()));
       }
       case Goal.Collected collected -> columns.put("collective", collected.toString());
       case Goal.Unstated unstated -> columns.put("schedule", unstated.name());

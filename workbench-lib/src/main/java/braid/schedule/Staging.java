@@ -1,5 +1,6 @@
 package braid.schedule;
 
+import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.schedule.Buffer.Shape;
 import java.util.ArrayList;
@@ -104,7 +105,7 @@ final class Staging {
   /// Returns whether an iteration adds to a port's earlier values.
   private boolean accumulates(Port port) {
     return port.name().equals(Part.OUTPUT.port())
-        && schedule.goal() instanceof Goal.Gemm gemm
-        && gemm.spec().has(Feature.ACCUMULATE);
+        && schedule.goal() instanceof Goal.Solution(GemmSpec spec, var _)
+        && spec.has(Feature.ACCUMULATE);
   }
 }

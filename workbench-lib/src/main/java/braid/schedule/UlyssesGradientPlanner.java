@@ -9,6 +9,7 @@ import braid.schedule.HeadExchange.Unit;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.IntStream;
 
 /// Plans the backward pass of attention whose heads are divided among the ranks of a group, as
@@ -38,8 +39,8 @@ final class UlyssesGradientPlanner {
   private final Lane adder;
 
   UlyssesGradientPlanner(AttentionGradientSpec gradient, ContextParallel how, int ranks) {
-    builder = Schedule.on(new Goal.AttentionGradient(gradient, how), ranks);
-    heads = new HeadExchange(gradient.of(), how, builder, ranks, true);
+    builder = Schedule.on(new Goal.Solution(gradient, Optional.of(how)), ranks);
+    heads = new HeadExchange(gradient.forward(), how, builder, ranks, true);
     query = heads.gathered(Part.QUERY);
     output = heads.gathered(Part.OUTPUT);
     lse = heads.gathered(Part.LSE);

@@ -7,6 +7,7 @@ import braid.schedule.HeadExchange.Unit;
 import braid.schedule.Step.Partial;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 
 /// Plans attention whose heads are divided among the ranks of a group. Every rank fetches the query
@@ -28,7 +29,7 @@ final class UlyssesPlanner {
   UlyssesPlanner(AttentionSpec spec, ContextParallel how, int ranks) {
     this.spec = spec;
     this.splits = how.splits();
-    builder = Schedule.on(new Goal.Attention(spec, how), ranks);
+    builder = Schedule.on(new Goal.Solution(spec, Optional.of(how)), ranks);
     heads = new HeadExchange(spec, how, builder, ranks, false);
     query = heads.gathered(Part.QUERY);
     output = heads.returned(Part.OUTPUT);

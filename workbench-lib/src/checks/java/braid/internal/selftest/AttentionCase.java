@@ -1,8 +1,6 @@
 package braid.internal.selftest;
 
-import braid.Attention;
-import braid.AttentionGradient;
-import braid.ChainLink;
+import braid.Pipeline;
 import braid.ProcessGroup;
 import braid.Tensor;
 import braid.model.AttentionSpec;
@@ -241,7 +239,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
   @Override
   public Opened open(CaseContext context, Findings findings) {
     var attention =
-        Attention.on(context.group()).spec(spec).method(how).memory(context.kind()).build();
+        Pipeline.on(context.group()).attention(spec).overlap(how).memory(context.kind()).build();
     try {
       attention.verify();
     } catch (VerificationFailed e) {
@@ -258,24 +256,21 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     }
   }
 
-  private @Nullable AttentionGradient gradient(Attention attention, CaseContext context) {
+  private @Nullable Pipeline gradient(Pipeline attention, CaseContext context) {
     if (pass == Pass.FORWARD) {
       return null;
     }
-    var builder =
-        Attention.on(context.group())
-            .method(how)
-            .memory(context.kind())
-            .backward()
-            .forward(attention);
-    return (pass == Pass.DETERMINISTIC ? builder.deterministic() : builder).build();
+    var problem = spec.backward();
+    return Pipeline.on(context.group())
+        .attention(pass == Pass.DETERMINISTIC ? problem.deterministic() : problem)
+        .overlap(how)
+        .memory(context.kind())
+        .backward(attention)
+        .build();
   }
 
   private record Running(
-      AttentionCase tested,
-      Attention attention,
-      @Nullable AttentionGradient gradient,
-      CaseContext context)
+      AttentionCase tested, Pipeline attention, @Nullable Pipeline gradient, CaseContext context)
       implements Opened {
     /// Runs with other inputs in every round, every second round in flight.
     @Override
@@ -284,7 +279,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
       inputs.fill(attention);
       run(attention, round);
       if (gradient != null) {
-        inputs.fill(gradient);
+        inputs.fillGradient(gradient);
         run(gradient, round);
         if (tested.pass == Pass.DETERMINISTIC) {
           runAgain(findings);
@@ -292,7 +287,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
         context.alteration().accept(gradient.queryGradient());
         context.alteration().accept(gradient.keyGradient());
         context.alteration().accept(gradient.valueGradient());
-        inputs.compare(gradient, findings);
+        inputs.compareGradient(gradient, findings);
       }
       context.alteration().accept(attention.output());
       inputs.compare(attention, findings);
@@ -322,7 +317,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
           .toList();
     }
 
-    private static void run(ChainLink link, int round) {
+    private static void run(Pipeline link, int round) {
       if (round % 2 == 0) {
         link.run();
       } else {
@@ -391,14 +386,14 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
       float[] key,
       float[] value,
       float[] outputGradient) {
-    void fill(Attention attention) {
+    void fill(Pipeline attention) {
       var mine = of.positions(attention.group().place());
       put(attention.query(), query, mine);
       put(attention.key(), key, mine);
       put(attention.value(), value, mine);
     }
 
-    void fill(AttentionGradient gradient) {
+    void fillGradient(Pipeline gradient) {
       put(gradient.outputGradient(), outputGradient, of.positions(gradient.group().place()));
     }
 
@@ -411,7 +406,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
       var _ = tensor.copyFrom(mine);
     }
 
-    void compare(Attention attention, Findings findings) {
+    void compare(Pipeline attention, Findings findings) {
       var spec = of.spec();
       var mine = of.positions(attention.group().place());
       int size = spec.headSize();
@@ -445,7 +440,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
       findings.within(as + "lse", lse, lseBounds, attention.lse().toFloats());
     }
 
-    void compare(AttentionGradient gradient, Findings findings) {
+    void compareGradient(Pipeline gradient, Findings findings) {
       var group = gradient.group();
       new AttentionGradientLoops(this, of.positions(group.place()))
           .compare(gradient, as(group), findings);

@@ -1,6 +1,6 @@
 package braid.internal.selftest;
 
-import braid.AttentionGradient;
+import braid.Pipeline;
 import braid.model.AttentionSpec;
 import braid.model.DType;
 import java.util.Arrays;
@@ -77,7 +77,7 @@ final class AttentionGradientLoops {
     }
   }
 
-  void compare(AttentionGradient gradient, String as, Findings findings) {
+  void compare(Pipeline gradient, String as, Findings findings) {
     within(as + "query gradient", query, gradient.queryGradient().toFloats(), findings);
     within(as + "key gradient", key, gradient.keyGradient().toFloats(), findings);
     within(as + "value gradient", value, gradient.valueGradient().toFloats(), findings);

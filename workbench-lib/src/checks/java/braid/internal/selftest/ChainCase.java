@@ -1,7 +1,5 @@
 package braid.internal.selftest;
 
-import braid.Attention;
-import braid.AttentionGradient;
 import braid.Chain;
 import braid.LocalTensor;
 import braid.Pipeline;
@@ -218,7 +216,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
       var output =
           new PlainCase(
                   downSpec,
-                  down.overlap(),
+                  (Overlap) down.tuning(),
                   place,
                   operand ->
                       rank ->
@@ -234,7 +232,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
       var plain =
           new PlainCase(
               upSpec,
-              up.overlap(),
+              (Overlap) up.tuning(),
               place,
               operand ->
                   rank -> size -> Integers.first(seed(round, rank, UP + operand.seed()), size));
@@ -267,8 +265,8 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
     private final Pipeline toValue;
     private final Pipeline toGradient;
     private final Pipeline toOutput;
-    private final Attention attention;
-    private final AttentionGradient gradient;
+    private final Pipeline attention;
+    private final Pipeline gradient;
     private final Chain chain;
 
     Layer(ChainCase tested, CaseContext context, Deque<AutoCloseable> resources) {
@@ -299,9 +297,9 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
       toGradient = projection(columns, outputGradient);
       attention =
           kept(
-              Attention.on(group)
-                  .spec(spec)
-                  .method(tested.how)
+              Pipeline.on(group)
+                  .attention(spec)
+                  .overlap(tested.how)
                   .memory(context.kind())
                   .query(query)
                   .key(key)
@@ -311,11 +309,10 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
               resources);
       gradient =
           kept(
-              Attention.on(group)
-                  .method(tested.how)
+              Pipeline.on(group)
+                  .overlap(tested.how)
                   .memory(context.kind())
-                  .backward()
-                  .forward(attention)
+                  .backward(attention)
                   .outputGradient(outputGradient)
                   .queryGradient(queryGradient)
                   .build(),

@@ -86,11 +86,12 @@ public record OwnScheduleCase(Form form, DType dtype, boolean isReplayed) implem
 
   @Override
   public Opened open(CaseContext context, Findings findings) {
-    var builder =
+    var schedule = schedule(context.group().size());
+    var pipe =
         Pipeline.on(context.group())
-            .schedule(schedule(context.group().size()))
-            .memory(context.kind());
-    var pipe = (isReplayed ? builder.replay() : builder).build();
+            .schedule(isReplayed ? schedule.replay() : schedule)
+            .memory(context.kind())
+            .build();
     return new PipelineCase(spec(), Overlap.unfused())
         .open(pipe, part -> PipelineCase.tensor(pipe, part), context, findings);
   }

@@ -1,15 +1,12 @@
 package braid.internal.pipeline;
 
-import braid.internal.work.Matrix;
 import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.schedule.Part;
 import braid.schedule.Step;
 import braid.schedule.Tokens;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Optional;
-import java.util.function.BiFunction;
 import org.jspecify.annotations.Nullable;
 
 /// Computes the gradients of this rank's tokens in double precision, by plain loops over the code
@@ -17,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 /// derives the bound.
 ///
 /// It needs the inputs of all ranks, so all ranks call it after the same run.
-public final class AttentionGradientReference {
+final class AttentionGradientReference {
   /// Relative error of one operation in fp32.
   private static final double UNIT = 0x1p-24;
 
@@ -25,6 +22,7 @@ public final class AttentionGradientReference {
   private static final int WEIGHT_ROUNDINGS = 8;
 
   private final Plan plan;
+  private final SequenceParts parts;
   private final Differences differences;
   private final AttentionReference.Arithmetic arithmetic;
 
@@ -35,7 +33,6 @@ public final class AttentionGradientReference {
   private final AttentionSpec spec;
   private final int headSize;
   private final Tokens tokens;
-  private final BiFunction<Part, float[], List<float[]>> gather;
 
   /// Number of blocks and parcels that are added to any gradient, at most.
   private final long blocks;
@@ -90,77 +87,36 @@ public final class AttentionGradientReference {
     }
   }
 
-  private AttentionGradientReference(
-      Plan plan, Differences differences, BiFunction<Part, float[], List<float[]>> gather) {
+  AttentionGradientReference(Plan plan, Peers peers, Differences differences) {
     this.plan = plan;
     this.differences = differences;
-    this.spec = ((AttentionGradientSpec) plan.problem()).of();
+    this.spec = ((AttentionGradientSpec) plan.problem()).forward();
     this.headSize = spec.headSize();
     this.arithmetic = AttentionReference.Arithmetic.of(plan.backend().kind(), spec.dtype());
     this.narrow = arithmetic.weight() * (spec.group() > 1 ? 1.5 : 1);
-    this.gather = gather;
+    this.parts = new SequenceParts(plan, peers, spec);
     int rank = plan.place().rank();
     this.tokens = Tokens.of(spec, plan.place().size(), rank);
     // Other ranks compute a part of this rank's gradients, or all.
     this.blocks =
         AttentionReference.mostSteps(
             plan, step -> step instanceof Step.AttendGradient || step instanceof Step.Reduce);
-    this.queries = gathered(Part.QUERY);
-    this.keys = gathered(Part.KEY);
-    this.values = gathered(Part.VALUE);
-    this.outputs = gathered(Part.OUTPUT);
-    this.statistics = gathered(Part.LSE);
-    this.outputGradients = gathered(Part.OUTPUT_GRADIENT);
+    this.queries = parts.gathered(Part.QUERY);
+    this.keys = parts.gathered(Part.KEY);
+    this.values = parts.gathered(Part.VALUE);
+    this.outputs = parts.gathered(Part.OUTPUT);
+    this.statistics = parts.gathered(Part.LSE);
+    this.outputGradients = parts.gathered(Part.OUTPUT_GRADIENT);
     this.first = new Sum();
     this.second = new Sum();
   }
 
   /// Describes the first wrong value of this rank; empty if all are right. Without a tolerance each
   /// value must be within its own bound.
-  ///
-  /// @param differences receives those that are not too large
-  /// @param gather exchanges as many numbers of every rank; returns them by rank, on every rank
-  public static Optional<String> compare(
-      Plan plan,
-      @Nullable Tolerance given,
-      Differences differences,
-      BiFunction<Part, float[], List<float[]>> gather) {
-    return new AttentionGradientReference(plan, differences, gather).compare(given);
-  }
-
-  private float[] gathered(Part part) {
-    int ranks = plan.place().size();
-    var mine = loaded(plan.matrix(part));
-    int columns = plan.matrix(part).columns();
-    long most = 0;
-    for (int rank = 0; rank < ranks; rank++) {
-      most = Math.max(most, Tokens.of(spec, ranks, rank).rows());
-    }
-    var parts = gather.apply(part, Arrays.copyOf(mine, Math.toIntExact(most * columns)));
-    var all = new float[Math.multiplyExact(spec.sequence(), columns)];
-    for (int rank = 0; rank < ranks; rank++) {
-      for (var run : Tokens.of(spec, ranks, rank).runs()) {
-        System.arraycopy(
-            parts.get(rank),
-            (int) run.row() * columns,
-            all,
-            (int) run.positions().start() * columns,
-            (int) run.positions().length() * columns);
-      }
-    }
-    return all;
-  }
-
-  private float[] loaded(Matrix matrix) {
-    var numbers = new float[matrix.rows() * matrix.columns()];
-    plan.backend().access().load(matrix.dtype(), matrix.bytes(), numbers);
-    return numbers;
-  }
-
-  private Optional<String> compare(@Nullable Tolerance given) {
-    var queryGradients = loaded(plan.matrix(Part.QUERY_GRADIENT));
-    var keyGradients = loaded(plan.matrix(Part.KEY_GRADIENT));
-    var valueGradients = loaded(plan.matrix(Part.VALUE_GRADIENT));
+  Optional<String> compare(@Nullable Tolerance given) {
+    var queryGradients = parts.loaded(Part.QUERY_GRADIENT);
+    var keyGradients = parts.loaded(Part.KEY_GRADIENT);
+    var valueGradients = parts.loaded(Part.VALUE_GRADIENT);
     for (int row = 0; row < tokens.rows(); row++) {
       int position = (int) tokens.position(row);
       for (int head = 0; head < spec.heads(); head++) {

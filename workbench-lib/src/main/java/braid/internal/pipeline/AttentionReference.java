@@ -1,6 +1,5 @@
 package braid.internal.pipeline;
 
-import braid.internal.work.Matrix;
 import braid.model.AttentionSpec;
 import braid.model.BackendKind;
 import braid.model.DType;
@@ -18,9 +17,8 @@ import org.jspecify.annotations.Nullable;
 /// loops over the code that [AttentionSpec] shows, with an interval around each value that contains
 /// every correct one. docs/verification.md derives the interval.
 ///
-/// It reads keys and values of all ranks, so all ranks call it after the same run, and no rank
-/// changes them until all have compared.
-public final class AttentionReference {
+/// It needs keys and values of all ranks, so all ranks make it after the same run.
+final class AttentionReference {
   /// Relative error of one operation in fp32.
   private static final double UNIT = 0x1p-24;
 
@@ -88,6 +86,7 @@ public final class AttentionReference {
   }
 
   private final Plan plan;
+  private final SequenceParts parts;
   private final AttentionSpec spec;
   private final Tokens tokens;
   private final Differences differences;
@@ -110,18 +109,19 @@ public final class AttentionReference {
   private final double[] sizes;
   private final double[] exponentSizes;
 
-  private AttentionReference(Plan plan, Differences differences) {
+  AttentionReference(Plan plan, Peers peers, Differences differences) {
     this.plan = plan;
     this.differences = differences;
     this.spec = (AttentionSpec) plan.problem();
+    this.parts = new SequenceParts(plan, peers, spec);
     int rank = plan.place().rank();
     this.tokens = Tokens.of(spec, plan.place().size(), rank);
     this.arithmetic = Arithmetic.of(plan.backend().kind(), spec.dtype());
     // With divided heads, other ranks compute this rank's output.
     this.blocks =
         mostSteps(plan, step -> step instanceof Step.Attend || step instanceof Step.Merge);
-    this.keys = gathered(Part.KEY);
-    this.values = gathered(Part.VALUE);
+    this.keys = parts.gathered(Part.KEY);
+    this.values = parts.gathered(Part.VALUE);
     this.keyLengths = lengths();
     this.weights = new double[spec.sequence()];
     this.exponents = new double[spec.sequence()];
@@ -138,42 +138,6 @@ public final class AttentionReference {
         .orElseThrow();
   }
 
-  /// Describes the first wrong value of this rank; empty if all are right. Without a tolerance each
-  /// value must be within its own bound.
-  ///
-  /// @param differences receives those that are not too large
-  public static Optional<String> compare(
-      Plan plan, @Nullable Tolerance given, Differences differences) {
-    return new AttentionReference(plan, differences).compare(given);
-  }
-
-  private float[] gathered(Part part) {
-    int columns = kvColumns();
-    var all = new float[Math.multiplyExact(spec.sequence(), columns)];
-    for (int rank = 0; rank < plan.place().size(); rank++) {
-      var ofRank = loaded(plan.matrixOn(part, rank));
-      for (var run : Tokens.of(spec, plan.place().size(), rank).runs()) {
-        System.arraycopy(
-            ofRank,
-            (int) run.row() * columns,
-            all,
-            (int) run.positions().start() * columns,
-            (int) run.positions().length() * columns);
-      }
-    }
-    return all;
-  }
-
-  private int kvColumns() {
-    return spec.kvHeads() * spec.headSize();
-  }
-
-  private float[] loaded(Matrix matrix) {
-    var numbers = new float[matrix.rows() * matrix.columns()];
-    plan.backend().access().load(matrix.dtype(), matrix.bytes(), numbers);
-    return numbers;
-  }
-
   private double[] lengths() {
     var lengths = new double[spec.sequence() * spec.kvHeads()];
     for (int i = 0; i < lengths.length; i++) {
@@ -186,10 +150,12 @@ public final class AttentionReference {
     return lengths;
   }
 
-  private Optional<String> compare(@Nullable Tolerance given) {
-    var queries = loaded(plan.matrix(Part.QUERY));
-    var outputs = loaded(plan.matrix(Part.OUTPUT));
-    var statistics = loaded(plan.matrix(Part.LSE));
+  /// Describes the first wrong value of this rank; empty if all are right. Without a tolerance each
+  /// value must be within its own bound.
+  Optional<String> compare(@Nullable Tolerance given) {
+    var queries = parts.loaded(Part.QUERY);
+    var outputs = parts.loaded(Part.OUTPUT);
+    var statistics = parts.loaded(Part.LSE);
     for (int row = 0; row < tokens.rows(); row++) {
       for (int head = 0; head < spec.heads(); head++) {
         int at = row * spec.heads() + head;

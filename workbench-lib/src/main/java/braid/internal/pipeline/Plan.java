@@ -17,7 +17,6 @@ import braid.internal.work.Operand;
 import braid.internal.work.Work;
 import braid.model.BraidException;
 import braid.model.DType;
-import braid.model.GemmSpec;
 import braid.model.GroupAborted;
 import braid.model.Method;
 import braid.model.Overlap;
@@ -63,7 +62,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private final Backend backend;
   private final Place place;
   private final Problem problem;
-  private final Tuning tuning;
+  private final PlanSource source;
   private final Schedule schedule;
   private final Deque<AutoCloseable> resources = new ArrayDeque<>();
   private final Map<String, SymmetricMemory> shared = new HashMap<>();
@@ -83,17 +82,21 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private int step;
 
   private Plan(
-      Backend backend, Place place, Problem problem, Tuning tuning, Map<Part, CallerMemory> bound) {
+      Backend backend,
+      Place place,
+      Problem problem,
+      PlanSource source,
+      Map<Part, CallerMemory> bound) {
     this.backend = backend;
     this.place = place;
     this.problem = problem;
-    this.tuning = tuning;
+    this.source = source;
     this.bound = Map.copyOf(bound);
-    var planned = tuning.schedule(problem, place.size());
+    var planned = source.schedule(problem, place.size());
     this.schedule = planned.staged(staged(planned, bound));
   }
 
-  /// Sets up a problem and its tuning. All ranks call it together; a failure releases everything.
+  /// Sets up a problem and its schedule. All ranks call it together; a failure releases everything.
   ///
   /// @param ranks the members' ranks in the world
   /// @param bound parts in memory of the caller
@@ -102,12 +105,12 @@ public final class Plan implements AutoCloseable, Executor.Resources {
       Place place,
       List<Integer> ranks,
       Problem problem,
-      Tuning tuning,
+      PlanSource source,
       Map<Part, CallerMemory> bound,
-      SymmetricSource source) {
-    var plan = new Plan(backend, place, problem, tuning, bound);
+      SymmetricSource memory) {
+    var plan = new Plan(backend, place, problem, source, bound);
     try {
-      plan.setUp(ranks, source);
+      plan.setUp(ranks, memory);
       return plan;
     } catch (RuntimeException | Error e) {
       plan.spoil();
@@ -133,28 +136,28 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return staged;
   }
 
-  private void setUp(List<Integer> ranks, SymmetricSource source) {
+  private void setUp(List<Integer> ranks, SymmetricSource memory) {
     var callerMemory = new HashMap<String, CallerMemory>();
     bound.forEach(
-        (part, memory) -> {
+        (part, callers) -> {
           var port = schedule.port(part.port()).orElseThrow();
-          callerMemory.put(port.on(place.rank()).buffer().name(), memory);
+          callerMemory.put(port.on(place.rank()).buffer().name(), callers);
         });
     int words = Executor.words(schedule);
-    source.grant(toString(), requests(callerMemory.keySet(), words), tuning.lessMemory());
+    memory.grant(toString(), requests(callerMemory.keySet(), words), source.lessMemory());
     for (var buffer : schedule.buffers()) {
       var callers = callerMemory.get(buffer.name());
       if (callers != null) {
         callers.symmetric().ifPresent(all -> shared.put(buffer.name(), all));
         local.put(buffer.name(), callers.local().asSlice(0, buffer.bytes(place.rank())));
       } else if (buffer.symmetric()) {
-        shared.put(buffer.name(), symmetric(source, buffer.name(), buffer.mostBytes()));
+        shared.put(buffer.name(), symmetric(memory, buffer.name(), buffer.mostBytes()));
       } else {
         local.put(buffer.name(), allocate(buffer));
       }
     }
     signals =
-        new Signals(symmetric(source, SIGNALS, Signals.bytes(words)), ranks, place.rank(), words);
+        new Signals(symmetric(memory, SIGNALS, Signals.bytes(words)), ranks, place.rank(), words);
     for (var lane : schedule.lanes()) {
       lanes.put(lane, keep(backend.stream(lane)));
     }
@@ -198,10 +201,10 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  private SymmetricMemory symmetric(SymmetricSource source, String name, long bytes) {
-    var memory = source.take("%s: %s".formatted(this, name), bytes);
-    var _ = keep(() -> end(memory));
-    return memory;
+  private SymmetricMemory symmetric(SymmetricSource memory, String name, long bytes) {
+    var taken = memory.take("%s: %s".formatted(this, name), bytes);
+    var _ = keep(() -> end(taken));
+    return taken;
   }
 
   private void end(SymmetricMemory memory) {
@@ -332,16 +335,6 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return Executor.matrix(region, memory(region.buffer(), region.rank()));
   }
 
-  /// Returns the part of any rank in the symmetric buffer of that name, which holds it after a run.
-  Matrix matrixOn(Part part, int rank) {
-    var buffer =
-        schedule.buffers().stream()
-            .filter(each -> each.name().equals(part.port()))
-            .findFirst()
-            .orElseThrow();
-    return Executor.matrix(buffer.on(rank), memory(buffer, rank));
-  }
-
   /// Returns this rank's memory that iterations write: all buffers except the given parts.
   public List<View> results() {
     return schedule.buffers().stream()
@@ -372,13 +365,8 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return problem;
   }
 
-  /// Returns the problem of a pipeline.
-  public GemmSpec gemm() {
-    return (GemmSpec) problem;
-  }
-
-  public Tuning tuning() {
-    return tuning;
+  public PlanSource source() {
+    return source;
   }
 
   public Schedule schedule() {
@@ -408,8 +396,10 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   /// Returns the tuning if the method is a ring.
   private Optional<Overlap> ring() {
-    return schedule.goal() instanceof Goal.Gemm goal
-        ? goal.overlap().filter(overlap -> overlap.method() == Method.RING)
+    return schedule.goal() instanceof Goal.Solution(var _, var planned)
+            && planned.orElse(null) instanceof Overlap overlap
+            && overlap.method() == Method.RING
+        ? Optional.of(overlap)
         : Optional.empty();
   }
 
@@ -455,10 +445,10 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     step++;
     streams().forEach(stream -> stream.turn(iteration, step));
     if (compiled != null) {
-      return tuning.replayed();
+      return source.replayed();
     }
     var executor = new Executor(schedule, place.rank(), this, scales, () -> "`" + this + "`");
-    compiled = backend.compile(streams(), executor::layOut, tuning.replayed());
+    compiled = backend.compile(streams(), executor::layOut, source.replayed());
     return false;
   }
 
@@ -550,6 +540,6 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   @Override
   public String toString() {
-    return "%s, %s".formatted(problem, tuning);
+    return "%s, %s".formatted(problem, source);
   }
 }

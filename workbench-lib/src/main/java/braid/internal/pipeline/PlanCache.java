@@ -15,7 +15,7 @@ public final class PlanCache implements AutoCloseable {
   public static final int MAX_IDLE_PLANS = 8;
 
   /// Identifies equal plans within a group.
-  public record Key(Problem problem, Tuning tuning, MemoryKind kind) {}
+  public record Key(Problem problem, PlanSource source, MemoryKind kind) {}
 
   private record Idle(Key key, Plan plan) {}
 

@@ -14,6 +14,7 @@ import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
 import braid.internal.work.Transfer;
 import braid.internal.work.Work;
+import braid.model.AttentionGradientSpec;
 import braid.model.Scales;
 import braid.schedule.Buffer;
 import braid.schedule.Finish;
@@ -99,8 +100,8 @@ public final class Executor {
   }
 
   private boolean isDeterministic() {
-    return schedule.goal() instanceof Goal.AttentionGradient gradient
-        && gradient.spec().isDeterministic();
+    return schedule.goal() instanceof Goal.Solution(AttentionGradientSpec spec, var _)
+        && spec.isDeterministic();
   }
 
   private Runnable ready(Step step) {

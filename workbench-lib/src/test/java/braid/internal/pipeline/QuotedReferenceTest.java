@@ -25,7 +25,7 @@ class QuotedReferenceTest {
         "besideReduceScatter"
       })
   void everyPatternQuotesItsReference(String name) throws IOException {
-    var reference = Files.readString(SOURCES.resolve("internal/pipeline/Reference.java"));
+    var reference = Files.readString(SOURCES.resolve("internal/pipeline/GemmReference.java"));
     var documented = Files.readString(SOURCES.resolve("model/GemmSpec.java"));
     var body = found("private Bounded %s\\(\\) \\{\n(.*?)\n  \\}".formatted(name), reference);
     var quoted =

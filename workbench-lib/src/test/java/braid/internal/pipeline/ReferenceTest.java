@@ -57,7 +57,7 @@ class ReferenceTest {
     var backend = RankContext.current().backend();
     var memory = new Memory(backend, new AtomicInteger());
     try (var plan =
-        Plan.of(backend, new Place(0, 1), List.of(0), spec, Tuning.of(HOW), Map.of(), memory)) {
+        Plan.of(backend, new Place(0, 1), List.of(0), spec, PlanSource.of(HOW), Map.of(), memory)) {
       fill(plan, Part.INPUT, 1);
       fill(plan, Part.WEIGHT, 1);
       fill(plan, Part.OUTPUT, 8);
@@ -65,7 +65,10 @@ class ReferenceTest {
         DType.FP32.store(plan.view(Part.OUTPUT).orElseThrow().memory(), each.index(), each.value());
       }
       try (var reference =
-          Reference.before(plan, new Peers(world.place(), world::barrier, world::gather), memory)) {
+          Reference.before(
+              plan,
+              new Peers(world.place(), world::barrier, world::gather, (_, mine) -> List.of(mine)),
+              memory)) {
         return reference.compare(tolerance, new Differences());
       }
     }
@@ -134,7 +137,7 @@ class ReferenceTest {
                           new Place(0, 1),
                           List.of(0),
                           spec,
-                          Tuning.of(Overlap.unfused()),
+                          PlanSource.of(Overlap.unfused()),
                           Map.of(),
                           memory))
               .isInstanceOf(BraidException.class)

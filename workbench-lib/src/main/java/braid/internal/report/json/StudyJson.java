@@ -92,6 +92,7 @@ public record StudyJson(
 
   private static JsonObject tree(Configuration configuration) {
     return switch (configuration) {
+      case braid.model.ContextParallel method -> GSON.toJsonTree(method).getAsJsonObject();
       case Overlap overlap -> GSON.toJsonTree(overlap).getAsJsonObject();
       case Configuration.Named named -> {
         var json = new JsonObject();

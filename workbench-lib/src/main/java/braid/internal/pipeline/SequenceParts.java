@@ -1,0 +1,48 @@
+package braid.internal.pipeline;
+
+import braid.model.AttentionSpec;
+import braid.schedule.Part;
+import braid.schedule.Tokens;
+import java.util.Arrays;
+import java.util.stream.IntStream;
+
+/// Parts of an attention as numbers: of this rank's tokens, or of the whole sequence by position.
+record SequenceParts(Plan plan, Peers peers, AttentionSpec spec) {
+  /// Returns this rank's numbers of a part.
+  float[] loaded(Part part) {
+    var matrix = plan.matrix(part);
+    var numbers = new float[Math.multiplyExact(matrix.rows(), matrix.columns())];
+    plan.backend().access().load(matrix.dtype(), matrix.bytes(), numbers);
+    return numbers;
+  }
+
+  /// Returns the numbers of all ranks, by position. All ranks call it together.
+  float[] gathered(Part part) {
+    int ranks = plan.place().size();
+    int columns = plan.matrix(part).columns();
+    long most =
+        IntStream.range(0, ranks).mapToLong(rank -> tokens(rank).rows()).max().orElseThrow();
+    var parts =
+        peers
+            .gatherAll()
+            .apply(
+                "gather of the " + part,
+                Arrays.copyOf(loaded(part), Math.toIntExact(most * columns)));
+    var all = new float[Math.multiplyExact(spec.sequence(), columns)];
+    for (int rank = 0; rank < ranks; rank++) {
+      for (var run : tokens(rank).runs()) {
+        System.arraycopy(
+            parts.get(rank),
+            (int) run.row() * columns,
+            all,
+            (int) run.positions().start() * columns,
+            (int) run.positions().length() * columns);
+      }
+    }
+    return all;
+  }
+
+  private Tokens tokens(int rank) {
+    return Tokens.of(spec, plan.place().size(), rank);
+  }
+}

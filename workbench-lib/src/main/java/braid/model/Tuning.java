@@ -1,0 +1,24 @@
+package braid.model;
+
+/// How a problem is solved: the method and its settings. It changes time and memory, never the
+/// result.
+public sealed interface Tuning extends Configuration permits Overlap, ContextParallel {
+  /// Returns whether an iteration is recorded once and replayed.
+  boolean replayed();
+
+  /// Returns this tuning as the type that a problem needs.
+  ///
+  /// @throws BraidException if it tunes other problems
+  default <T extends Tuning> T require(Class<T> type, Problem problem) {
+    if (!type.isInstance(this)) {
+      throw new BraidException(
+          "`%s` is tuned by %s but was given `%s`; try overlap(%s)"
+              .formatted(
+                  problem,
+                  type.getSimpleName(),
+                  this,
+                  type == Overlap.class ? "Overlap.defaults()" : "ContextParallel.ring()"));
+    }
+    return type.cast(this);
+  }
+}
