@@ -618,8 +618,7 @@ class AttentionTest {
         3,
         world -> {
           assertThatThrownBy(() -> Pipeline.on(world).build())
-              .hasMessage(
-                  "spec is missing; call spec(AttentionSpec.of(sequence, heads, headSize)) before build()");
+              .hasMessageContaining("attention(AttentionSpec.of(sequence, heads, headSize))");
           assertThatThrownBy(() -> Pipeline.on(world).attention(AttentionSpec.of(2, 1, 1)).build())
               .hasMessage(
                   "sequence must be 3 or more (a token for each rank of group `world`) but was 2");

@@ -44,6 +44,7 @@ class FloorsTest {
               "evidence", "braid.internal.evidence", "braid.evidence", "braid.internal.report.."),
           Floor.of(
               "ground",
+              "braid.internal.json",
               "braid.internal.work",
               "braid.internal.shared",
               "braid.internal.resource",

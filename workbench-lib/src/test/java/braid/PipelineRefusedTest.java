@@ -46,7 +46,7 @@ class PipelineRefusedTest {
         1,
         world -> {
           assertThatThrownBy(() -> Pipeline.on(world).build())
-              .hasMessageStartingWith("gemm is missing");
+              .hasMessageStartingWith("the problem is missing");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).gemm(SPEC))
               .hasMessage("gemm was set already: %s; set it once".formatted(SPEC));
           var how = Overlap.pipelined(2);

@@ -218,6 +218,11 @@ public final class Schedule implements Displayable {
       }
     }
 
+    /// Builds the schedule with these steps, by rank.
+    Schedule written(List<List<Step>> steps) {
+      return new Schedule(this, steps::get);
+    }
+
     /// Builds the schedule with the steps of every rank. The planner runs once per rank, on first
     /// use.
     public Schedule steps(Consumer<Program> planner) {
@@ -398,6 +403,16 @@ public final class Schedule implements Displayable {
             + (found.size() == 1 ? "" : found.size() + " mistakes\n")
             + lines
             + (found.size() > MOST_LINES ? "\n..." : ""));
+  }
+
+  /// Returns the schedule as JSON, with the steps of every rank; [#fromJson] reads it.
+  public String toJson() {
+    return ScheduleJson.write(this);
+  }
+
+  /// Reads a schedule that [#toJson] wrote. It is not checked before it runs.
+  public static Schedule fromJson(String json) {
+    return ScheduleJson.read(json);
   }
 
   /// Returns a checksum, which differs, in all likelihood, between schedules that are not equal.

@@ -1,0 +1,5 @@
+/// Values as JSON.
+@NullMarked
+package braid.internal.json;
+
+import org.jspecify.annotations.NullMarked;
