@@ -1,5 +1,6 @@
 package braid;
 
+import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.BackendKind;
 import braid.model.BraidException;
@@ -8,12 +9,28 @@ import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
+import braid.model.Problem;
 import braid.model.TokenLayout;
+import braid.model.Tuning;
 
 /// Checks whether a group can solve a problem with an overlap; an error names the nearest feasible
 /// choice.
 final class Feasibility {
   private Feasibility() {}
+
+  static void check(Problem problem, Tuning tuning, ProcessGroup group) {
+    switch (problem) {
+      case GemmSpec gemm when tuning instanceof Overlap overlap -> check(gemm, overlap, group);
+      case AttentionSpec attention when tuning instanceof ContextParallel how ->
+          check(attention, how, group);
+      case AttentionGradientSpec backward when tuning instanceof ContextParallel how ->
+          check(backward.of(), how, group);
+      default ->
+          throw new BraidException(
+              "`%s` is %s, which does not fit %s; a GEMM has an Overlap, attention a ContextParallel"
+                  .formatted(tuning, tuning.getClass().getSimpleName(), problem));
+    }
+  }
 
   static void check(GemmSpec spec, Overlap how, ProcessGroup group) {
     var pattern = spec.pattern();

@@ -24,7 +24,8 @@ public record ContextParallel(
     int streams,
     Transport transport,
     int workers,
-    boolean replayed) {
+    boolean replayed)
+    implements Tuning {
   /// Default chunks of each rank's keys and values.
   public static final int DEFAULT_SPLITS = 1;
 
@@ -249,6 +250,7 @@ public record ContextParallel(
   }
 
   /// Returns this tuning as columns of a table; defaults have none, except the method and splits.
+  @Override
   public SequencedMap<String, String> columns() {
     var columns = new LinkedHashMap<String, String>();
     columns.put("method", method.toString());

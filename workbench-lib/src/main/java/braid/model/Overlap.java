@@ -30,7 +30,7 @@ public record Overlap(
     Priority priority,
     boolean replayed,
     boolean symmetricOutput)
-    implements Configuration {
+    implements Tuning {
   /// Default chunks of a pipelined collective.
   public static final int DEFAULT_SPLITS = 4;
 
