@@ -19,8 +19,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
-import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.Supplier;
 
 /// Candidates of a study: verifies them and measures all in rounds, on all ranks together. Rank 0
 /// shows the progress, decides when to stop, and broadcasts the study.
@@ -85,11 +85,12 @@ final class Candidates {
 
     default void close() {}
 
-    /// @param owned true if the tuner closes the chain
-    record OfChain(Chain chain, boolean owned) implements Work {
+    /// @param verification verifies the chain, or another one of the same tunings
+    /// @param closing closes what the tuner has built
+    record OfChain(Chain chain, Runnable verification, Runnable closing) implements Work {
       @Override
       public void verify() {
-        chain.verify();
+        verification.run();
       }
 
       @Override
@@ -104,9 +105,7 @@ final class Candidates {
 
       @Override
       public void close() {
-        if (owned) {
-          chain.close();
-        }
+        closing.run();
       }
     }
 
@@ -126,20 +125,24 @@ final class Candidates {
     }
   }
 
-  /// @param build adds the candidates to the list, the reference first; those that it has added are
-  ///   closed even if it fails
+  /// @param work builds the work of each configuration, the reference first; what is built is
+  ///   closed even if building fails
   /// @param problem returns the problem's columns, given the reference
-  Study study(
-      Consumer<List<Candidate>> build, Function<Candidate, SequencedMap<String, String>> problem) {
+  /// @param notes lines to show beside the progress
+  Study<?> study(
+      SequencedMap<Configuration, Supplier<Work>> work,
+      Function<Work, SequencedMap<String, String>> problem,
+      List<String> notes) {
     var candidates = new ArrayList<Candidate>();
     var load = new MachineLoad(group);
+    progress.ifPresent(n -> notes.forEach(n::note));
     try (var _ = Progress.reportedElsewhere()) {
-      build.accept(candidates);
+      work.forEach((how, built) -> candidates.add(new Candidate(how, built.get())));
       for (var candidate : candidates) {
         progress.ifPresent(n -> n.verifying(candidate.configuration().toString()));
         candidate.work().verify();
       }
-      var columns = problem.apply(candidates.getFirst());
+      var columns = problem.apply(candidates.getFirst().work());
       // Studies of earlier versions have no such column; all of them were timed one by one.
       if (form != Timing.LATENCY) {
         columns.put("timing", form.toString());
@@ -156,7 +159,7 @@ final class Candidates {
     }
   }
 
-  private Study measure(List<Candidate> candidates, SequencedMap<String, String> problem) {
+  private Study<?> measure(List<Candidate> candidates, SequencedMap<String, String> problem) {
     var reference = candidates.getFirst();
     var entries = new ArrayList<Candidate>();
     entries.add(reference);
@@ -165,15 +168,15 @@ final class Candidates {
     var slowest = measureAsPlanned(entries);
     long measuredNanos = System.nanoTime() - startNanos;
     var ofReference = readingsOfAllRanks(reference);
-    var trials = new ArrayList<Study.Trial>();
+    var trials = new ArrayList<Study.Trial<Configuration>>();
     for (int entry = 2; entry < entries.size(); entry++) {
       var candidate = entries.get(entry);
       trials.add(
-          new Study.Trial(
+          new Study.Trial<>(
               candidate.configuration(), list(slowest[entry]), readingsOfAllRanks(candidate)));
     }
     var study =
-        new Study(
+        new Study<>(
             problem,
             group.size(),
             order,

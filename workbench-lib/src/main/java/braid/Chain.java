@@ -12,6 +12,7 @@ import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -162,6 +163,7 @@ public final class Chain implements AutoCloseable {
           if (pipeline.isTuned(tuning)) {
             same.add(pipeline);
           } else {
+            requireNoReader(pipeline);
             built.add(pipeline.with(tuning));
             same.add(built.getLast());
           }
@@ -173,6 +175,23 @@ public final class Chain implements AutoCloseable {
       built.forEach(Pipeline::close);
       throw e;
     }
+  }
+
+  private void requireNoReader(Pipeline pipeline) {
+    reader(pipeline)
+        .ifPresent(
+            reader -> {
+              throw new BraidException(
+                  "%s cannot have another tuning, since %s works on its tensors; allocate them yourself and bind both to them"
+                      .formatted(pipeline, reader));
+            });
+  }
+
+  /// Returns another pipeline of the chain that is bound to memory which this one has allocated.
+  Optional<Pipeline> reader(Pipeline pipeline) {
+    return links.stream()
+        .filter(link -> !link.equals(pipeline) && link.lease().borrows(pipeline.lease()))
+        .findFirst();
   }
 
   /// Runs one iteration of all links and waits for its end on this rank.

@@ -157,6 +157,12 @@ final class PlanLease implements AutoCloseable {
             });
   }
 
+  /// Returns whether a tensor of this plan is in memory that the other one has allocated.
+  boolean borrows(PlanLease other) {
+    return other.plan.views().entrySet().stream()
+        .anyMatch(each -> !other.plan.isBound(each.getKey()) && uses(each.getValue().memory()));
+  }
+
   private boolean uses(MemorySegment memory) {
     return plan.views().values().stream()
         .anyMatch(view -> view.memory().asOverlappingSlice(memory).isPresent());

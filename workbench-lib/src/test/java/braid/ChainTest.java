@@ -391,7 +391,7 @@ class ChainTest {
             assertThat(study.tuned()).extracting(ChainStudy.Tuned::pipeline).containsExactly(1, 2);
             for (var each : study.tuned()) {
               assertThat(each.study().trials())
-                  .extracting(Study.Trial::overlap)
+                  .extracting(Study.Trial::configuration)
                   .containsExactly(Overlap.pipelined(1), Overlap.pipelined(2));
             }
             assertThat(study.overlaps()).hasSize(3);

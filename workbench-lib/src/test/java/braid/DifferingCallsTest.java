@@ -148,7 +148,7 @@ class DifferingCallsTest {
             (_, message) -> assertThat(message).contains("was aborted before").contains("rank 0"));
   }
 
-  private static Study tune(ProcessGroup world, int... splits) {
+  private static Study<Overlap> tune(ProcessGroup world, int... splits) {
     return Tuner.on(world)
         .gemm(GemmSpec.allGatherGemm(24, 16, 8))
         .splits(splits)

@@ -81,7 +81,7 @@ class TunerTest {
 
   @Test
   void everyRankGetsTheSameStudyOfEveryConfiguration() {
-    var studies = new ConcurrentLinkedQueue<Study>();
+    var studies = new ConcurrentLinkedQueue<Study<Overlap>>();
 
     LocalRanks.run(
         3,
@@ -138,7 +138,7 @@ class TunerTest {
   @Test
   void withoutANumberItMeasuresAsManyRoundsAsItHasTimeForAndAllRanksAgree() {
     var kept = new Kept();
-    var studies = new ConcurrentLinkedQueue<Study>();
+    var studies = new ConcurrentLinkedQueue<Study<Overlap>>();
     LocalRanks.run(
         3,
         world -> {
@@ -200,7 +200,7 @@ class TunerTest {
   /// slowest rank counts.
   @Test
   void stepsOfAnyKindAreMeasuredInTheSameRounds() {
-    var studies = new ConcurrentLinkedQueue<Study>();
+    var studies = new ConcurrentLinkedQueue<Study<Overlap>>();
     var runs = new ConcurrentLinkedQueue<String>();
     LocalRanks.run(
         2,
@@ -360,7 +360,7 @@ class TunerTest {
                   .warmup(0)
                   .run();
           assertThat(study.trials())
-              .extracting(Study.Trial::overlap)
+              .extracting(Study.Trial::configuration)
               .containsExactly(
                   Overlap.ring(1).over(Transport.WORKERS),
                   Overlap.ring(2).over(Transport.WORKERS),
@@ -384,7 +384,7 @@ class TunerTest {
         world -> {
           var study =
               Tuner.on(world).gemm(SMALL).overlaps(listed.toArray(Overlap[]::new)).repeats(6).run();
-          assertThat(study.trials()).extracting(Study.Trial::overlap).isEqualTo(listed);
+          assertThat(study.trials()).extracting(Study.Trial::configuration).isEqualTo(listed);
         });
   }
 

@@ -68,8 +68,8 @@ public final class TwinStudies {
         .toList();
   }
 
-  private static Study measure(int m, List<Overlap> twins, Duration budget) {
-    var measured = new AtomicReference<Study>();
+  private static Study<Overlap> measure(int m, List<Overlap> twins, Duration budget) {
+    var measured = new AtomicReference<Study<Overlap>>();
     LocalRanks.run(
         RANKS,
         Link.DEFAULT,
@@ -82,22 +82,23 @@ public final class TwinStudies {
   }
 
   /// All may be slower than unfused, or one of them the best with all others tied.
-  private static boolean prefers(Study study) {
+  private static boolean prefers(Study<Overlap> study) {
     int ties = study.ties().size() + study.undecided().size();
     int all = study.trials().size();
     return study.best().equals(Overlap.unfused()) ? ties > 0 && ties < all : ties < all - 1;
   }
 
-  private static boolean beatsTwin(Study study) {
+  private static boolean beatsTwin(Study<Overlap> study) {
     var twins = study.trials();
     var among =
-        new Study(
+        new Study<>(
             study.problem(),
             study.ranks(),
             study.seed(),
             twins.get(0).nanos(),
             twins.get(1).nanos(),
-            twins.subList(2, twins.size()));
+            twins.subList(2, twins.size()),
+            Overlap.unfused());
     return !among.best().equals(Overlap.unfused())
         || among.ties().size() + among.undecided().size() < among.trials().size();
   }

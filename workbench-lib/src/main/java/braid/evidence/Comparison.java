@@ -8,12 +8,12 @@ import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.TwoSamples;
 import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
+import braid.internal.report.value.Percent;
 import braid.model.BraidException;
 import braid.model.Configuration;
 import braid.model.Displayable;
 import braid.model.Estimate;
 import braid.model.MimeBundle;
-import braid.model.Overlap;
 import braid.model.Reading;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -21,7 +21,6 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
@@ -126,7 +125,7 @@ public record Comparison(
     unmatched = List.copyOf(unmatched);
   }
 
-  public static Comparison of(Study first, Study second) {
+  public static Comparison of(Study<?> first, Study<?> second) {
     return of(first, second, DEFAULT_THRESHOLD);
   }
 
@@ -134,7 +133,7 @@ public record Comparison(
   ///
   /// @param threshold share within which a difference does not matter, for example 0.03
   /// @throws BraidException if the studies are of different problems, or share no configuration
-  public static Comparison of(Study first, Study second, double threshold) {
+  public static Comparison of(Study<?> first, Study<?> second, double threshold) {
     return of(first, second, threshold, /* alone= */ false);
   }
 
@@ -142,11 +141,11 @@ public record Comparison(
   /// uses, it finds what makes all configurations slower, the reference included.
   ///
   /// @throws BraidException as [#of]
-  public static Comparison ofTimes(Study first, Study second, double threshold) {
+  public static Comparison ofTimes(Study<?> first, Study<?> second, double threshold) {
     return of(first, second, threshold, /* alone= */ true);
   }
 
-  private static Comparison of(Study first, Study second, double threshold, boolean alone) {
+  private static Comparison of(Study<?> first, Study<?> second, double threshold, boolean alone) {
     if (!(threshold >= 0 && threshold < 1)) {
       throw new BraidException(
           "a threshold must be a share, 0 to less than 1, but was %s; try %s"
@@ -203,19 +202,19 @@ public record Comparison(
   /// program. Configurations that one of them lacks are left out.
   ///
   /// @throws BraidException if they are of different problems, or share no configuration
-  public static Study pooled(List<Study> turns) {
+  public static Study<?> pooled(List<? extends Study<?>> turns) {
     var first = turns.getFirst();
     turns.forEach(turn -> requireAlike(first, turn));
-    var trials = new ArrayList<Study.Trial>();
+    var trials = new ArrayList<Study.Trial<Configuration>>();
     for (var trial : first.trials()) {
       var same =
           turns.stream()
-              .flatMap(turn -> turn.trials().stream())
+              .<Study.Trial<?>>flatMap(turn -> turn.trials().stream())
               .filter(each -> each.configuration().equals(trial.configuration()))
               .toList();
       if (same.size() == turns.size()) {
         trials.add(
-            new Study.Trial(
+            new Study.Trial<>(
                 trial.configuration(),
                 joined(same, Study.Trial::nanos),
                 readings(same, Study.Trial::readings)));
@@ -226,7 +225,7 @@ public record Comparison(
           "studies that are pooled must share a configuration but share none; compare them one by"
               + " one");
     }
-    return new Study(
+    return new Study<Configuration>(
         first.problem(),
         first.ranks(),
         first.seed(),
@@ -239,23 +238,24 @@ public record Comparison(
         turns.stream().mapToLong(Study::measuredNanos).sum());
   }
 
-  private static <T, V> List<V> joined(List<T> turns, Function<T, List<V>> part) {
+  private static <T, V> List<V> joined(List<? extends T> turns, Function<T, List<V>> part) {
     return turns.stream().flatMap(turn -> part.apply(turn).stream()).toList();
   }
 
   /// Returns no readings if one of them has none.
-  private static <T> List<Reading> readings(List<T> turns, Function<T, List<Reading>> part) {
+  private static <T> List<Reading> readings(
+      List<? extends T> turns, Function<T, List<Reading>> part) {
     return turns.stream().anyMatch(turn -> part.apply(turn).isEmpty())
         ? List.of()
         : joined(turns, part);
   }
 
   /// Returns true if both studies are of one problem, on whatever machine.
-  public static boolean alike(Study first, Study second) {
+  public static boolean alike(Study<?> first, Study<?> second) {
     return unlike(first, second).isEmpty();
   }
 
-  private static void requireAlike(Study first, Study second) {
+  private static void requireAlike(Study<?> first, Study<?> second) {
     var unlike = unlike(first, second);
     if (!unlike.isEmpty()) {
       throw new BraidException(
@@ -264,7 +264,7 @@ public record Comparison(
     }
   }
 
-  private static List<String> unlike(Study first, Study second) {
+  private static List<String> unlike(Study<?> first, Study<?> second) {
     var unlike = new ArrayList<>(differences(first.problem(), second.problem(), false));
     if (!first.reference().equals(second.reference())) {
       unlike.add("reference: %s and %s".formatted(first.reference(), second.reference()));
@@ -275,13 +275,13 @@ public record Comparison(
     return unlike;
   }
 
-  private static List<String> differing(Study first, Study second) {
+  private static List<String> differing(Study<?> first, Study<?> second) {
     var differing = new ArrayList<>(differences(first.problem(), second.problem(), true));
     differing.addAll(Doubts.between(conditions(first), conditions(second)));
     return differing;
   }
 
-  private static Conditions conditions(Study study) {
+  private static Conditions conditions(Study<?> study) {
     var trials = study.trials().stream().flatMap(trial -> trial.readings().stream());
     return Conditions.of(Stream.concat(study.unfusedReadings().stream(), trials).toList());
   }
@@ -303,7 +303,7 @@ public record Comparison(
 
   /// Returns how much the reference's time changed within the study, if it did: a machine that
   /// changes within a run may change between two.
-  private static double drift(Study study) {
+  private static double drift(Study<?> study) {
     var unfused = unfused(study);
     int half = unfused.length / 2;
     if (half < TwoSamples.leastRounds(SURE_OF_DRIFT)) {
@@ -319,7 +319,7 @@ public record Comparison(
   }
 
   /// Returns the unfused reference's time per round: the mean of its two.
-  private static double[] unfused(Study study) {
+  private static double[] unfused(Study<?> study) {
     var unfused = new double[study.repeats()];
     for (int round = 0; round < unfused.length; round++) {
       unfused[round] = (study.unfusedFirst().get(round) + study.unfusedAgain().get(round)) / 2.0;
@@ -327,7 +327,7 @@ public record Comparison(
     return unfused;
   }
 
-  private static SequencedMap<Configuration, double[]> times(Study study) {
+  private static SequencedMap<Configuration, double[]> times(Study<?> study) {
     var times = new LinkedHashMap<Configuration, double[]>();
     times.put(study.reference(), unfused(study));
     for (var trial : study.trials()) {
@@ -337,9 +337,7 @@ public record Comparison(
   }
 
   private static String name(Configuration how, SequencedSet<String> varying) {
-    return how.equals(Overlap.unfused())
-        ? "unfused"
-        : ConfigurationLabel.distinguishing(how, varying);
+    return ConfigurationLabel.distinguishing(how, varying);
   }
 
   private static String names(Set<Configuration> overlaps, SequencedSet<String> varying) {
@@ -416,7 +414,7 @@ public record Comparison(
             referenceMoved() ? reference() + " " : "",
             judged().count(),
             String.join(", ", parts),
-            percent(margin()),
+            Percent.of(margin()),
             noise > threshold
                 ? noise > MOST_MARGIN_OF_SAME
                     ? ", the noise: too much to call anything the same"
@@ -434,7 +432,7 @@ public record Comparison(
   private String reference() {
     double moved = rows.getFirst().difference().value();
     return "the reference itself took %s %s, so each is judged beside its own run's reference:"
-        .formatted(percent(Math.abs(moved)), moved > 0 ? "longer" : "less time");
+        .formatted(Percent.of(Math.abs(moved)), moved > 0 ? "longer" : "less time");
   }
 
   private Optional<String> mention(Verdict verdict, String word) {
@@ -465,7 +463,7 @@ public record Comparison(
                         count(verdict),
                         word,
                         row.configuration(),
-                        percent(Math.abs(judgedBy(row).value())),
+                        Percent.of(Math.abs(judgedBy(row).value())),
                         count(verdict) > 1 ? ", the most" : ""));
   }
 
@@ -477,10 +475,6 @@ public record Comparison(
     return changed && rows.size() > count(Verdict.UNDECIDED) + 1
         ? "; the unfused reference changed too, so it is not the overlap alone"
         : "";
-  }
-
-  private static String percent(double share) {
-    return String.format(Locale.ROOT, "%.1f%%", 100 * share);
   }
 
   /// Returns one row per configuration; its change beside the reference only if the reference

@@ -89,9 +89,8 @@ final class Judge {
   Row configuration(String name, double[] first, double[] second, boolean alone) {
     var time = excess(first, second);
     var beside =
-        contained(
-            (1 + time.value()) / (1 + reference.value()) - 1,
-            excess(quotients(first, firstReference), quotients(second, secondReference)));
+        excess(quotients(first, firstReference), quotients(second, secondReference))
+            .withValue((1 + time.value()) / (1 + reference.value()) - 1);
     Rule rule =
         narrower ->
             alone
@@ -196,18 +195,9 @@ final class Judge {
   /// Returns the change between two runs: that of the printed medians, in an interval that contains
   /// it.
   private Estimate excess(double[] first, double[] second) {
-    return contained(
-        median(second) / median(first) - 1,
-        TwoSamples.excess(
-            TwoSamples.independent(first), TwoSamples.independent(second), confidence));
-  }
-
-  private static Estimate contained(double value, Estimate interval) {
-    return new Estimate(
-        value,
-        Math.min(value, interval.low()),
-        Math.max(value, interval.high()),
-        interval.confidence());
+    return TwoSamples.excess(
+            TwoSamples.independent(first), TwoSamples.independent(second), confidence)
+        .withValue(median(second) / median(first) - 1);
   }
 
   private static double[] quotients(double[] times, double[] reference) {

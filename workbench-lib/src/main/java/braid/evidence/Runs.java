@@ -175,7 +175,7 @@ public final class Runs implements Displayable {
   private static RunKind kind(Evidence evidence) {
     return switch (evidence) {
       case ProfileSet set -> RunKind.PROFILES;
-      case Study study -> RunKind.STUDY;
+      case Study<?> study -> RunKind.STUDY;
     };
   }
 
@@ -183,7 +183,7 @@ public final class Runs implements Displayable {
     var json =
         switch (evidence) {
           case ProfileSet set -> ProfileJson.writeAll(set.profiles());
-          case Study study -> study.toJson();
+          case Study<?> study -> study.toJson();
         };
     Files.writeString(run.resolve(kind(evidence).file), json);
     Files.writeString(run.resolve(HEADLINE), evidence.headline() + "\n");

@@ -15,9 +15,10 @@ import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.model.BraidException;
 import braid.model.Configuration;
+import braid.model.Configuration.Named;
+import braid.model.Configuration.OwnSchedule;
 import braid.model.Estimate;
 import braid.model.MimeBundle;
-import braid.model.Overlap;
 import braid.model.Reading;
 import braid.model.Spread;
 import java.util.ArrayList;
@@ -39,14 +40,15 @@ import tech.tablesaw.api.Table;
 
 /// Measurements of the tuner: every configuration in every round, beside the reference, which runs
 /// twice per round to show how much two measurements of the same work differ. Of a pipeline, the
-/// configurations are tunings and the reference is unfused; of steps, they are names. A time is
-/// always that of the slowest rank. Readings of the hardware after each measurement are kept beside
-/// the times, if available.
+/// configurations are tunings and schedules of one's own, and the reference is unfused; of steps,
+/// they are names. A time is always that of the slowest rank. Readings of the hardware after each
+/// measurement are kept beside the times, if available.
 ///
 /// If ranks shared a GPU, the times are no evidence ([#timesCount]): no configuration is judged,
 /// and predictions on a described machine stand beside the times.
 ///
-/// @param problem GEMM as table columns
+/// @param <C> kind of its configurations; [#cast] finds it out for a study that was loaded
+/// @param problem problem as table columns
 /// @param seed seed that shuffled the order of measurement
 /// @param unfusedReadings readings of both unfused measurements per round, in the order of
 ///   measurement; empty if the hardware reports none
@@ -54,15 +56,15 @@ import tech.tablesaw.api.Table;
 /// @param prediction predicted times; empty if none were asked for, and in studies of one device
 ///   per rank
 /// @param measuredNanos time that all rounds took, including what is not timed; 0 if unknown
-public record Study(
+public record Study<C extends Configuration>(
     SequencedMap<String, String> problem,
     int ranks,
     long seed,
     List<Long> unfusedFirst,
     List<Long> unfusedAgain,
-    List<Trial> trials,
+    List<Trial<C>> trials,
     List<Reading> unfusedReadings,
-    Configuration reference,
+    C reference,
     Optional<Prediction> prediction,
     long measuredNanos)
     implements Evidence {
@@ -88,20 +90,16 @@ public record Study(
 
   /// One configuration, its time per round, and the hardware readings of all ranks together; no
   /// readings if the hardware reports none.
-  public record Trial(Configuration configuration, List<Long> nanos, List<Reading> readings) {
+  public record Trial<C extends Configuration>(
+      C configuration, List<Long> nanos, List<Reading> readings) {
     public Trial {
       nanos = List.copyOf(nanos);
       readings = known(readings);
     }
 
     /// Creates a value without readings of the hardware.
-    public Trial(Configuration configuration, List<Long> nanos) {
+    public Trial(C configuration, List<Long> nanos) {
       this(configuration, nanos, List.of());
-    }
-
-    /// Returns the tuning; only in studies of pipelines.
-    public Overlap overlap() {
-      return tuning(configuration);
     }
 
     public double medianNanos() {
@@ -144,9 +142,10 @@ public record Study(
       var configuration = trial.configuration();
       requireRounds(configuration.toString(), unfusedFirst.size(), trial.nanos());
       requireReadings(configuration.toString(), unfusedFirst.size(), trial.readings());
-      if (configuration.getClass() != reference.getClass()) {
+      boolean own = configuration instanceof OwnSchedule && !(reference instanceof Named);
+      if (!own && configuration.getClass() != reference.getClass()) {
         throw new BraidException(
-            "a study has tunings or named steps but has both, `%s` and `%s`"
+            "a study has configurations of one kind, and schedules of one's own beside tunings, but has `%s` and `%s`"
                 .formatted(reference, configuration));
       }
       if (!seen.add(configuration)) {
@@ -155,15 +154,15 @@ public record Study(
     }
   }
 
-  /// Creates a study of a pipeline.
+  /// Creates a study without readings of the hardware and without a prediction.
   public Study(
       SequencedMap<String, String> problem,
       int ranks,
       long seed,
       List<Long> unfusedFirst,
       List<Long> unfusedAgain,
-      List<Trial> trials,
-      List<Reading> unfusedReadings) {
+      List<Trial<C>> trials,
+      C reference) {
     this(
         problem,
         ranks,
@@ -171,21 +170,10 @@ public record Study(
         unfusedFirst,
         unfusedAgain,
         trials,
-        unfusedReadings,
-        Overlap.unfused(),
+        List.of(),
+        reference,
         Optional.empty(),
         0);
-  }
-
-  /// Creates a study of a pipeline without readings of the hardware.
-  public Study(
-      SequencedMap<String, String> problem,
-      int ranks,
-      long seed,
-      List<Long> unfusedFirst,
-      List<Long> unfusedAgain,
-      List<Trial> trials) {
-    this(problem, ranks, seed, unfusedFirst, unfusedAgain, trials, List.of());
   }
 
   private static List<Reading> known(List<Reading> readings) {
@@ -224,16 +212,16 @@ public record Study(
   }
 
   /// Reads the JSON that `display()` published or [Runs] saved.
-  public static Study fromJson(String json) {
+  public static Study<?> fromJson(String json) {
     var kept = StudyJson.read(json);
-    return new Study(
+    return new Study<>(
         kept.problem(),
         kept.ranks(),
         kept.seed(),
         kept.unfusedFirst(),
         kept.unfusedAgain(),
         kept.trials().stream()
-            .map(t -> new Trial(t.configuration(), t.nanos(), t.readings()))
+            .map(t -> new Trial<>(t.configuration(), t.nanos(), t.readings()))
             .toList(),
         kept.unfusedReadings(),
         kept.reference(),
@@ -265,38 +253,34 @@ public record Study(
     return Caveats.timesCount(problem);
   }
 
+  /// Returns this study as one of configurations of a kind: `study.cast(Overlap.class).best()` of a
+  /// study that was loaded.
+  ///
+  /// @throws BraidException if any configuration is of another kind
+  @SuppressWarnings("unchecked") // All configurations are checked.
+  public <D extends Configuration> Study<D> cast(Class<D> kind) {
+    all()
+        .filter(each -> !kind.isInstance(each))
+        .findFirst()
+        .ifPresent(
+            other -> {
+              throw new BraidException(
+                  "the study's `%s` is %s, not %s; cast(Configuration.class) takes every kind"
+                      .formatted(other, other.getClass().getSimpleName(), kind.getSimpleName()));
+            });
+    return (Study<D>) this;
+  }
+
   /// Returns the configuration to use: the fastest that beats the unfused reference beyond the
   /// noise, or the unfused reference if none does, or if the times are no evidence.
-  public Overlap best() {
-    return tuning(bestConfiguration());
-  }
-
-  /// Returns the name of the best configuration: of a step, as the tuner was given it.
-  public String bestName() {
-    return bestConfiguration().toString();
-  }
-
-  private Configuration bestConfiguration() {
+  public C best() {
     int best = ranking().best();
     return best == Ranking.UNFUSED ? reference : trials.get(best).configuration();
   }
 
-  private static Overlap tuning(Configuration configuration) {
-    return switch (configuration) {
-      case Overlap overlap -> overlap;
-      case braid.model.ContextParallel method ->
-          throw new BraidException("`%s` is no overlap".formatted(method));
-      case Configuration.Named step ->
-          throw new BraidException(
-              "`%s` is the name of a step, which has no overlap; use bestName(), tiedNames() or configuration()"
-                  .formatted(step));
-    };
-  }
-
   /// Returns the median time of [#best] over all rounds.
   public double bestMedianNanos() {
-    int best = ranking().best();
-    return best == Ranking.UNFUSED ? unfusedMedianNanos() : trials.get(best).medianNanos();
+    return medianNanos(best());
   }
 
   /// Returns the median time of the unfused reference.
@@ -305,79 +289,78 @@ public record Study(
   }
 
   /// Returns the configurations that are as fast as the best within the margin, fastest first.
-  public List<Overlap> ties() {
-    return overlaps(Standing.EQUAL);
+  public List<C> ties() {
+    return configurations(Standing.EQUAL);
   }
 
   /// Returns the configurations of which these measurements do not show whether they are as fast as
   /// the best, fastest first.
-  public List<Overlap> undecided() {
-    return overlaps(Standing.UNDECIDED);
+  public List<C> undecided() {
+    return configurations(Standing.UNDECIDED);
   }
 
-  private List<Overlap> overlaps(Standing standing) {
-    return ranking().configurations(standing).stream().map(i -> trials.get(i).overlap()).toList();
-  }
-
-  /// Returns the names of [#ties]: of steps, as the tuner was given them.
-  public List<String> tiedNames() {
-    return ranking().configurations(Standing.EQUAL).stream()
-        .map(i -> trials.get(i).configuration().toString())
+  private List<C> configurations(Standing standing) {
+    return ranking().configurations(standing).stream()
+        .map(i -> trials.get(i).configuration())
         .toList();
   }
 
-  /// Returns the configuration with the smallest median, whatever the verdict on it: to look at an
-  /// overlap even if the reference is best.
-  public Overlap fastestOverlap() {
-    return trials.get(ranking().byTime().getFirst()).overlap();
+  /// Returns the configuration with the smallest median besides the reference, whatever the verdict
+  /// on it: to look at an overlap even if the reference is best.
+  public C fastest() {
+    return trials.get(ranking().byTime().getFirst()).configuration();
   }
 
   /// Returns the configuration with the fewest splits and streams of [#best] and [#ties].
-  public Overlap simplest() {
+  public C simplest() {
     return Stream.concat(Stream.of(best()), ties().stream())
         .min(
-            Comparator.comparingInt(Overlap::splits)
-                .thenComparingInt(Overlap::streams)
-                .thenComparingInt(Overlap::workers))
+            Comparator.<C>comparingInt(each -> each.count("splits", 1))
+                .thenComparingInt(each -> each.count("streams", 1))
+                .thenComparingInt(each -> each.count("workers", 0)))
         .orElseThrow();
   }
 
-  /// Returns the median time of a configuration of this study.
-  public double medianNanos(Configuration how) {
-    return how.equals(reference) ? unfusedMedianNanos() : trial(how).medianNanos();
+  /// Returns the configuration of that name, as its `toString()` has it.
+  public C configuration(String name) {
+    return all()
+        .filter(each -> each.toString().equals(name))
+        .findFirst()
+        .orElseThrow(() -> unknown(name));
   }
 
-  /// Returns the median time of a step of this study.
-  public double medianNanos(String step) {
-    return medianNanos(new Configuration.Named(step));
+  private Stream<C> all() {
+    return Stream.concat(Stream.of(reference), trials.stream().map(Trial::configuration));
+  }
+
+  private BraidException unknown(Object configuration) {
+    return new BraidException(
+        "a configuration must be one of this study's %d but was %s; study.trials() has all"
+            .formatted(trials.size(), configuration));
+  }
+
+  /// Returns the median time of a configuration of this study.
+  public double medianNanos(C how) {
+    return how.equals(reference) ? unfusedMedianNanos() : trial(how).medianNanos();
   }
 
   /// Returns the share by which one configuration takes longer than another, negative if it is
   /// faster: the quotient of their medians minus 1. For the interval, times are compared within
   /// each round; it has 95% confidence, given enough rounds, and contains the quotient.
-  public Estimate excess(Configuration how, Configuration than) {
+  public Estimate excess(C how, C than) {
     return PairedSamples.excess(doubles(nanos(than)), doubles(nanos(how)), Ranking.CONFIDENCE)
         .withValue(medianNanos(how) / medianNanos(than) - 1);
   }
 
-  /// Returns [#excess] of two steps.
-  public Estimate excess(String step, String than) {
-    return excess(new Configuration.Named(step), new Configuration.Named(than));
-  }
-
-  private List<Long> nanos(Configuration how) {
+  private List<Long> nanos(C how) {
     return how.equals(reference) ? unfusedFirst : trial(how).nanos();
   }
 
-  private Trial trial(Configuration how) {
+  private Trial<C> trial(C how) {
     return trials.stream()
         .filter(trial -> trial.configuration().equals(how))
         .findFirst()
-        .orElseThrow(
-            () ->
-                new BraidException(
-                    "a configuration must be one of this study's %d but was %s; study.trials() has all"
-                        .formatted(trials.size(), how)));
+        .orElseThrow(() -> unknown(how));
   }
 
   /// Returns the noise floor as a share of the time: with 95% confidence, two measurements of the
@@ -477,7 +460,7 @@ public record Study(
 
   /// Returns the configurations of several studies in one table, without the references: first the
   /// columns in which their problems differ, such as the pattern or a size; then [#table].
-  public static Table compared(List<Study> studies) {
+  public static Table compared(List<? extends Study<?>> studies) {
     return StudyTable.joined(
         studies.stream().map(Study::place).toList(), studies.stream().map(Study::ranked).toList());
   }

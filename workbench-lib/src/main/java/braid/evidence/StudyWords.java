@@ -10,7 +10,6 @@ import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.Percent;
 import braid.internal.report.value.TimeScale;
 import braid.model.Configuration;
-import braid.model.Overlap;
 import braid.model.Spread;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -28,14 +27,14 @@ final class StudyWords {
   /// Configurations named in a line; the table has all.
   private static final int MOST_NAMED = 3;
 
-  private final Study study;
+  private final Study<?> study;
   private final Ranking ranking;
   private final Spread unfused;
   private final SequencedSet<String> varying;
   private final String referenceName;
 
   /// @param unfused both times of the reference
-  StudyWords(Study study, Ranking ranking, Spread unfused) {
+  StudyWords(Study<?> study, Ranking ranking, Spread unfused) {
     this.study = study;
     this.ranking = ranking;
     this.unfused = unfused;
@@ -196,7 +195,7 @@ final class StudyWords {
   }
 
   private String kind() {
-    return study.reference() instanceof Overlap ? "overlap" : "step";
+    return study.reference() instanceof Configuration.Named ? "step" : "overlap";
   }
 
   private static String capitalized(String sentence) {

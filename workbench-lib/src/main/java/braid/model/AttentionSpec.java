@@ -121,6 +121,21 @@ public record AttentionSpec(
         Packing.single(sequence));
   }
 
+  /// Returns the attention among the first tokens only, such as one that is quick to verify.
+  public AttentionSpec first(int tokens) {
+    return new AttentionSpec(
+        tokens,
+        heads,
+        kvHeads,
+        headSize,
+        isCausal,
+        window,
+        layout,
+        scale,
+        dtype,
+        packing.first(tokens));
+  }
+
   /// Returns the same attention with other numbers of heads, such as that of some of the heads.
   public AttentionSpec heads(int count, int kvCount) {
     return new AttentionSpec(

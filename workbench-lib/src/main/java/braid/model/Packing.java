@@ -60,6 +60,21 @@ public record Packing(List<Integer> cumulative, List<Integer> padded) {
     return new Packing(ends, ends);
   }
 
+  /// Returns the packing of the first positions only.
+  Packing first(int positions) {
+    if (positions < 1 || positions > positions()) {
+      throw new BraidException(
+          "the first tokens must be 1..%d but were %d".formatted(positions(), positions));
+    }
+    var tokens = new ArrayList<Integer>(List.of(0));
+    var ends = new ArrayList<Integer>(List.of(0));
+    for (int i = 0; i < sequences() && start(i) < positions; i++) {
+      tokens.add(tokens.getLast() + (int) (Math.min(end(i), positions) - start(i)));
+      ends.add(Math.min(padded.get(i + 1), positions));
+    }
+    return new Packing(tokens, ends);
+  }
+
   /// Returns the number of sequences.
   public int sequences() {
     return cumulative.size() - 1;

@@ -115,7 +115,7 @@ class BusyMachineTest {
   }
 
   /// Measures by the tuner's plan.
-  private static Study study(Machine machine, List<Work> works, long seed) {
+  private static Study<Overlap> study(Machine machine, List<Work> works, long seed) {
     var candidates = new ArrayList<Rounds.Candidate>();
     for (int column = 0; column <= works.size(); column++) {
       var work = works.get(Math.max(0, column - 1));
@@ -129,12 +129,18 @@ class BusyMachineTest {
     }
     var nanos =
         Arrays.stream(rounds.nanos()).map(row -> Arrays.stream(row).boxed().toList()).toList();
-    var trials = new ArrayList<Study.Trial>();
+    var trials = new ArrayList<Study.Trial<Overlap>>();
     for (int column = 2; column < nanos.size(); column++) {
-      trials.add(new Study.Trial(Overlap.pipelined(1 << column), nanos.get(column)));
+      trials.add(new Study.Trial<>(Overlap.pipelined(1 << column), nanos.get(column)));
     }
-    return new Study(
-        new LinkedHashMap<>(Map.of("m", "64")), 2, seed, nanos.get(0), nanos.get(1), trials);
+    return new Study<>(
+        new LinkedHashMap<>(Map.of("m", "64")),
+        2,
+        seed,
+        nanos.get(0),
+        nanos.get(1),
+        trials,
+        Overlap.unfused());
   }
 
   private static boolean claims(Comparison comparison) {

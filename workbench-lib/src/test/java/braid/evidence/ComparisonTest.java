@@ -42,7 +42,7 @@ class ComparisonTest {
   }
 
   /// Returns a study whose rounds have a shared disturbance and individual times.
-  private static Study study(
+  private static Study<Overlap> study(
       SequencedMap<String, String> problem,
       List<Integer> splits,
       double millis,
@@ -61,14 +61,14 @@ class ComparisonTest {
         columns.get(column).add(Math.round(1e6 * time));
       }
     }
-    var trials = new ArrayList<Study.Trial>();
+    var trials = new ArrayList<Study.Trial<Overlap>>();
     for (int i = 0; i < splits.size(); i++) {
-      trials.add(new Study.Trial(Overlap.pipelined(splits.get(i)), columns.get(i + 2)));
+      trials.add(new Study.Trial<>(Overlap.pipelined(splits.get(i)), columns.get(i + 2)));
     }
-    return new Study(problem, 4, 1, columns.get(0), columns.get(1), trials);
+    return new Study<>(problem, 4, 1, columns.get(0), columns.get(1), trials, Overlap.unfused());
   }
 
-  private static Study study(double millis, double noise, Random random) {
+  private static Study<Overlap> study(double millis, double noise, Random random) {
     return study(problem(), SPLITS, millis, noise, ROUNDS, random);
   }
 
@@ -181,11 +181,11 @@ class ComparisonTest {
         .isLessThanOrEqualTo(comparisons / 20);
   }
 
-  private static Study quiet(double noise, long seed) {
+  private static Study<Overlap> quiet(double noise, long seed) {
     return run(SimulatedMachine.quiet(noise, SPLITS.size() + 2, seed), seed);
   }
 
-  private static Study run(SimulatedMachine machine, long seed) {
+  private static Study<Overlap> run(SimulatedMachine machine, long seed) {
     var candidates = new ArrayList<Rounds.Candidate>();
     for (int column = 0; column < SPLITS.size() + 2; column++) {
       double quiet = column < 2 ? 10e6 : 8e6 + 2e5 * column;
@@ -199,11 +199,11 @@ class ComparisonTest {
     }
     var nanos =
         Arrays.stream(rounds.nanos()).map(row -> Arrays.stream(row).boxed().toList()).toList();
-    var trials = new ArrayList<Study.Trial>();
+    var trials = new ArrayList<Study.Trial<Overlap>>();
     for (int i = 0; i < SPLITS.size(); i++) {
-      trials.add(new Study.Trial(Overlap.pipelined(SPLITS.get(i)), nanos.get(i + 2)));
+      trials.add(new Study.Trial<>(Overlap.pipelined(SPLITS.get(i)), nanos.get(i + 2)));
     }
-    return new Study(problem(), 4, seed, nanos.get(0), nanos.get(1), trials);
+    return new Study<>(problem(), 4, seed, nanos.get(0), nanos.get(1), trials, Overlap.unfused());
   }
 
   /// The recommended number of rounds is measured, and then most rows are decided.
@@ -263,19 +263,20 @@ class ComparisonTest {
   @Test
   void aReferenceThatChangedTooIsSaid() {
     var random = new Random(4);
-    var slowMachine = new ArrayList<Study.Trial>();
+    var slowMachine = new ArrayList<Study.Trial<Overlap>>();
     var first = study(80, 0.0005, random);
     for (var trial : first.trials()) {
-      slowMachine.add(new Study.Trial(trial.overlap(), scaled(trial.nanos())));
+      slowMachine.add(new Study.Trial<>(trial.configuration(), scaled(trial.nanos())));
     }
     var second =
-        new Study(
+        new Study<>(
             first.problem(),
             4,
             2,
             scaled(first.unfusedFirst()),
             scaled(first.unfusedAgain()),
-            slowMachine);
+            slowMachine,
+            Overlap.unfused());
     var comparison = Comparison.of(first, second);
     assertThat(comparison.referenceMoved()).isTrue();
     assertThat(comparison.rows().getFirst().verdict()).isEqualTo(Verdict.MACHINE_DIFFERED);
@@ -293,21 +294,23 @@ class ComparisonTest {
   void aReferenceThatMovedHidesWhatMovedUnequally() {
     var random = new Random(4);
     var first = study(80, 0.0005, random);
-    var busier = new ArrayList<Study.Trial>();
+    var busier = new ArrayList<Study.Trial<Overlap>>();
     for (var trial : first.trials()) {
       double factor = 1.596 * (1 + 0.1 * busier.size());
       busier.add(
-          new Study.Trial(
-              trial.overlap(), trial.nanos().stream().map(n -> Math.round(factor * n)).toList()));
+          new Study.Trial<>(
+              trial.configuration(),
+              trial.nanos().stream().map(n -> Math.round(factor * n)).toList()));
     }
     var second =
-        new Study(
+        new Study<>(
             first.problem(),
             4,
             2,
             first.unfusedFirst().stream().map(n -> Math.round(1.596 * n)).toList(),
             first.unfusedAgain().stream().map(n -> Math.round(1.596 * n)).toList(),
-            busier);
+            busier,
+            Overlap.unfused());
     var comparison = Comparison.of(first, second);
     assertThat(comparison.rows().stream().map(Comparison.Row::verdict))
         .containsExactly(
@@ -338,9 +341,9 @@ class ComparisonTest {
             "clocks reduced by: nothing and power cap (72 of 72)");
   }
 
-  private static Study read(Reading reading) {
+  private static Study<Overlap> read(Reading reading) {
     var study = study(80, 0.001, new Random(4));
-    return new Study(
+    return new Study<>(
         study.problem(),
         4,
         1,
@@ -349,10 +352,13 @@ class ComparisonTest {
         study.trials().stream()
             .map(
                 trial ->
-                    new Study.Trial(
+                    new Study.Trial<>(
                         trial.configuration(), trial.nanos(), Collections.nCopies(ROUNDS, reading)))
             .toList(),
-        Collections.nCopies(2 * ROUNDS, reading));
+        Collections.nCopies(2 * ROUNDS, reading),
+        Overlap.unfused(),
+        Optional.empty(),
+        0);
   }
 
   private static List<Long> scaled(List<Long> nanos) {

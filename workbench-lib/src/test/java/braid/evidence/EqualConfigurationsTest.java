@@ -26,7 +26,8 @@ class EqualConfigurationsTest {
   private static final int MOST_ROUNDS = 200;
 
   /// @param quietNanos undisturbed time of each configuration; splits number them
-  private static Study study(List<Double> quietNanos, double noise, RoundPlan plan, long seed) {
+  private static Study<Overlap> study(
+      List<Double> quietNanos, double noise, RoundPlan plan, long seed) {
     var machine = SimulatedMachine.shared(noise, quietNanos.size() + 2, seed);
     var candidates = new ArrayList<Rounds.Candidate>();
     candidates.add(() -> machine.nanos(UNFUSED_NANOS));
@@ -39,11 +40,12 @@ class EqualConfigurationsTest {
     }
     var nanos =
         Arrays.stream(rounds.nanos()).map(row -> Arrays.stream(row).boxed().toList()).toList();
-    var trials = new ArrayList<Study.Trial>();
+    var trials = new ArrayList<Study.Trial<Overlap>>();
     for (int i = 0; i < quietNanos.size(); i++) {
-      trials.add(new Study.Trial(Overlap.pipelined(i + 1), nanos.get(i + 2)));
+      trials.add(new Study.Trial<>(Overlap.pipelined(i + 1), nanos.get(i + 2)));
     }
-    return new Study(new LinkedHashMap<>(), 4, seed, nanos.get(0), nanos.get(1), trials);
+    return new Study<>(
+        new LinkedHashMap<>(), 4, seed, nanos.get(0), nanos.get(1), trials, Overlap.unfused());
   }
 
   private static RoundPlan plan(int exactly, int configurations) {
@@ -62,7 +64,7 @@ class EqualConfigurationsTest {
   }
 
   /// Returns the number of configurations that are not called slower than the best.
-  private static int notSlower(Study study) {
+  private static int notSlower(Study<Overlap> study) {
     return study.ties().size() + study.undecided().size();
   }
 

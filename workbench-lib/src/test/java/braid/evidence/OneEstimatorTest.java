@@ -22,7 +22,7 @@ class OneEstimatorTest {
 
   /// Returns a study of 6 to 19 rounds on a disturbed machine, of configurations that differ by up
   /// to 10%.
-  static Study study(long seed) {
+  static Study<Overlap> study(long seed) {
     var random = new Random(seed);
     int configurations = 1 + random.nextInt(6);
     int rounds = 6 + random.nextInt(14);
@@ -36,20 +36,21 @@ class OneEstimatorTest {
         times.get(i).add(machine.nanos(quiet[i]));
       }
     }
-    var trials = new ArrayList<Study.Trial>();
+    var trials = new ArrayList<Study.Trial<Overlap>>();
     for (int i = 0; i < configurations; i++) {
-      trials.add(new Study.Trial(Overlap.pipelined(i + 1), times.get(i + 2)));
+      trials.add(new Study.Trial<>(Overlap.pipelined(i + 1), times.get(i + 2)));
     }
-    return new Study(
+    return new Study<>(
         GemmSpec.allGatherGemm(3840, 2304, 640).columns(),
         4,
         seed,
         times.get(0),
         times.get(1),
-        trials);
+        trials,
+        Overlap.unfused());
   }
 
-  private static String csv(Study study) {
+  private static String csv(Study<Overlap> study) {
     var csv = new StringWriter();
     study.table().write().csv(csv);
     return csv.toString();

@@ -20,7 +20,7 @@ class RunsTest {
 
   @TempDir Path home;
 
-  private static Study study() {
+  private static Study<Overlap> study() {
     return new SyntheticStudy(100e6, 0.01, 8, 1)
         .of(SyntheticStudy.overlaps(new int[] {1, 2, 4}, 1, 2), how -> 80e6 + 1e6 * how.splits());
   }

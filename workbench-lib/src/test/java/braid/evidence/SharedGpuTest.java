@@ -162,8 +162,14 @@ class SharedGpuTest {
                   .formatted(remedy);
           var problem = new LinkedHashMap<>(Map.of("backend", backend));
           var study =
-              new Study(
-                  problem, 1, 7, times, times, List.of(new Study.Trial(Overlap.ring(2), times)));
+              new Study<>(
+                  problem,
+                  1,
+                  7,
+                  times,
+                  times,
+                  List.of(new Study.Trial<>(Overlap.ring(2), times)),
+                  Overlap.unfused());
           assertThat(study.headline()).endsWith("; " + line);
           assertThat(study.display().text()).containsOnlyOnce(line);
           var alone = new SyntheticProfiles(1, 2, 2, 1, 10, 20).set().profiles().getFirst();

@@ -23,17 +23,18 @@ class StudyComparesTest {
         .toList();
   }
 
-  private final Study study =
-      new Study(
+  private final Study<Overlap> study =
+      new Study<>(
           GemmSpec.gemmAllReduce(64, 64, 64).columns(),
           2,
           1,
           times(2),
           times(2),
           List.of(
-              new Study.Trial(FOUR, times(1)),
-              new Study.Trial(TWO, times(1)),
-              new Study.Trial(SLOW, times(1.5))));
+              new Study.Trial<>(FOUR, times(1)),
+              new Study.Trial<>(TWO, times(1)),
+              new Study.Trial<>(SLOW, times(1.5))),
+          Overlap.unfused());
 
   @Test
   void timesAreComparedWithinRounds() {

@@ -24,22 +24,22 @@ class StudyTest {
   private static final int[] SPLITS = {1, 2, 4, 8, 16, 32};
   private static final SyntheticStudy MACHINE = new SyntheticStudy(103e6, 0.005, 12, 7);
 
-  private static Study study() {
+  private static Study<Overlap> study() {
     return MACHINE.of(
         SyntheticStudy.overlaps(SPLITS, 1, 2), SyntheticStudy.model(75e6, 28e6, 0.6e6));
   }
 
-  private static Study steps(long... others) {
+  private static Study<Overlap> steps(long... others) {
     var problem = new LinkedHashMap<String, String>();
     problem.put("steps", "backward");
     problem.put("backend", "host");
-    var trials = new ArrayList<Study.Trial>();
+    var trials = new ArrayList<Study.Trial<Overlap>>();
     for (int i = 0; i < others.length; i++) {
       trials.add(
-          new Study.Trial(
+          new Study.Trial<>(
               new Configuration.Named("way " + (i + 1)), Collections.nCopies(12, others[i])));
     }
-    return new Study(
+    return new Study<>(
         problem,
         4,
         1,
@@ -96,7 +96,7 @@ class StudyTest {
         .containsExactly("plain SAME", "way 1 SAME", "way 2 SLOW");
     var other = steps(80_000_000);
     var renamed =
-        new Study(
+        new Study<>(
             other.problem(),
             other.ranks(),
             other.seed(),
@@ -130,16 +130,17 @@ class StudyTest {
         .hasMessage("a table of studies needs 1 or more of them but has none");
   }
 
-  private static Study ofShape(int m, Overlap... overlaps) {
-    return new Study(
+  private static Study<Overlap> ofShape(int m, Overlap... overlaps) {
+    return new Study<>(
         GemmSpec.allGatherGemm(m, 64, 64).columns(),
         2,
         1,
         Collections.nCopies(12, 100_000_000L),
         Collections.nCopies(12, 100_000_000L),
         List.of(overlaps).stream()
-            .map(how -> new Study.Trial(how, Collections.nCopies(12, 100_000_000L - m)))
-            .toList());
+            .map(how -> new Study.Trial<>(how, Collections.nCopies(12, 100_000_000L - m)))
+            .toList(),
+        Overlap.unfused());
   }
 
   @Test
@@ -164,13 +165,14 @@ class StudyTest {
     var first = List.of(10_100L, 12_200L, 11_000L, 10_600L, 12_900L, 11_700L, 10_400L, 11_300L);
     var again = List.of(10_400L, 12_000L, 11_400L, 10_200L, 12_500L, 11_900L, 97_000L, 11_200L);
     var study =
-        new Study(
+        new Study<>(
             GemmSpec.allGatherGemm(64, 64, 64).columns(),
             2,
             1,
             first,
             again,
-            List.of(new Study.Trial(Overlap.pipelined(2), first)));
+            List.of(new Study.Trial<>(Overlap.pipelined(2), first)),
+            Overlap.unfused());
     assertThat(study.noise()).isLessThan(0.06);
   }
 
@@ -244,7 +246,7 @@ class StudyTest {
     assertThat(table.stringColumn("method").get(0)).isEqualTo("unfused");
     for (int row = 1; row < table.rowCount(); row++) {
       var trial = study.trials().get(row - 1);
-      assertThat(table.intColumn("splits").get(row)).isEqualTo(trial.overlap().splits());
+      assertThat(table.intColumn("splits").get(row)).isEqualTo(trial.configuration().splits());
       assertThat(table.doubleColumn("median ms").get(row)).isEqualTo(trial.medianNanos() / 1e6);
       assertThat(table.doubleColumn("vs unfused %").get(row))
           .isBetween(
@@ -280,7 +282,7 @@ class StudyTest {
 
     assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
     assertThat(Study.fromJson(study.toJson()).trials())
-        .extracting(Study.Trial::overlap)
+        .extracting(Study.Trial::configuration)
         .isEqualTo(OF_EVERY_OPTION);
   }
 
@@ -294,7 +296,7 @@ class StudyTest {
         """;
 
     assertThat(Study.fromJson(old).trials())
-        .containsExactly(new Study.Trial(Overlap.direct(3).streams(2), List.of(90L, 91L)));
+        .containsExactly(new Study.Trial<>(Overlap.direct(3).streams(2), List.of(90L, 91L)));
   }
 
   @Test
@@ -321,18 +323,21 @@ class StudyTest {
   }
 
   /// Reads a study of three rounds: unfused, and two configurations.
-  private static Study read(Reading unfused, Reading first, Reading second) {
+  private static Study<Overlap> read(Reading unfused, Reading first, Reading second) {
     var times = List.of(100L, 101L, 102L);
-    return new Study(
+    return new Study<>(
         GemmSpec.allGatherGemm(2048, 2048, 2048).columns(),
         2,
         7,
         times,
         times,
         List.of(
-            new Study.Trial(Overlap.pipelined(2), times, Collections.nCopies(3, first)),
-            new Study.Trial(Overlap.pipelined(4), times, Collections.nCopies(3, second))),
-        Collections.nCopies(6, unfused));
+            new Study.Trial<>(Overlap.pipelined(2), times, Collections.nCopies(3, first)),
+            new Study.Trial<>(Overlap.pipelined(4), times, Collections.nCopies(3, second))),
+        Collections.nCopies(6, unfused),
+        Overlap.unfused(),
+        Optional.empty(),
+        0);
   }
 
   private static Reading at(int mhz, String... heldBackBy) {
@@ -401,15 +406,27 @@ class StudyTest {
   @Test
   void aReadingMustBelongToATime() {
     var times = List.of(100L, 101L, 102L);
-    var trial = new Study.Trial(Overlap.pipelined(2), times, List.of(at(1905), at(1905)));
+    var trial = new Study.Trial<>(Overlap.pipelined(2), times, List.of(at(1905), at(1905)));
     var problem = GemmSpec.allGatherGemm(2048, 2048, 2048).columns();
-    assertThatThrownBy(() -> new Study(problem, 2, 7, times, times, List.of(trial)))
+    assertThatThrownBy(
+            () -> new Study<>(problem, 2, 7, times, times, List.of(trial), Overlap.unfused()))
         .isInstanceOf(BraidException.class)
         .hasMessageStartingWith("a study needs a reading of the hardware for each time or none but")
         .hasMessageContaining("has 2 of pipelined");
-    var silent = new Study.Trial(Overlap.pipelined(2), times);
+    var silent = new Study.Trial<>(Overlap.pipelined(2), times);
     assertThatThrownBy(
-            () -> new Study(problem, 2, 7, times, times, List.of(silent), List.of(at(1905))))
+            () ->
+                new Study<>(
+                    problem,
+                    2,
+                    7,
+                    times,
+                    times,
+                    List.of(silent),
+                    List.of(at(1905)),
+                    Overlap.unfused(),
+                    Optional.empty(),
+                    0))
         .hasMessageContaining("has 1 of the unfused reference for 6 times");
     var json = read(at(1905), at(1905), at(1905)).toJson();
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"watts\":650", "\"watts\":-650")))
@@ -441,14 +458,20 @@ class StudyTest {
     var trials = new ArrayList<>(study.trials());
     trials.add(trials.getFirst());
     assertThatThrownBy(() -> with(study, trials)).hasMessageContaining("once but twice pipelined");
-    var shorter = List.of(new Study.Trial(Overlap.pipelined(2), List.of(1L)));
+    var shorter = List.of(new Study.Trial<>(Overlap.pipelined(2), List.of(1L)));
     assertThatThrownBy(() -> with(study, shorter)).hasMessageContaining("needs 12 times");
     assertThatThrownBy(() -> with(study, List.of()))
         .hasMessageContaining("at least 1 configuration");
   }
 
-  private static Study with(Study study, List<Study.Trial> trials) {
-    return new Study(
-        study.problem(), 4, study.seed(), study.unfusedFirst(), study.unfusedAgain(), trials);
+  private static Study<Overlap> with(Study<Overlap> study, List<Study.Trial<Overlap>> trials) {
+    return new Study<>(
+        study.problem(),
+        4,
+        study.seed(),
+        study.unfusedFirst(),
+        study.unfusedAgain(),
+        trials,
+        Overlap.unfused());
   }
 }

@@ -22,12 +22,13 @@ public record SyntheticStudy(double unfusedNanos, double noise, int repeats, lon
     }
     var first = times(unfusedNanos, moods, random);
     var again = times(unfusedNanos, moods, random);
-    var trials = new ArrayList<Study.Trial>();
+    var trials = new ArrayList<Study.Trial<Overlap>>();
     for (var overlap : overlaps) {
-      trials.add(new Study.Trial(overlap, times(trueNanos.applyAsDouble(overlap), moods, random)));
+      trials.add(
+          new Study.Trial<>(overlap, times(trueNanos.applyAsDouble(overlap), moods, random)));
     }
     var problem = GemmSpec.allGatherGemm(2048, 2048, 2048).columns();
-    return new Study(problem, 4, seed, first, again, trials);
+    return new Study<>(problem, 4, seed, first, again, trials, Overlap.unfused());
   }
 
   private List<Long> times(double nanos, double[] moods, Random random) {
@@ -40,7 +41,7 @@ public record SyntheticStudy(double unfusedNanos, double noise, int repeats, lon
   }
 
   /// Returns a study of ranks that share a GPU, with a prediction of each time but the last.
-  public static Study shared(Study study) {
+  public static Study<Overlap> shared(Study<Overlap> study) {
     var problem = new LinkedHashMap<>(study.problem());
     problem.put("backend", "cuda");
     Caveats.put(4, problem);
@@ -49,7 +50,7 @@ public record SyntheticStudy(double unfusedNanos, double noise, int repeats, lon
       predicted.add(300_000 + 1_000L * i);
     }
     predicted.add(0L);
-    return new Study(
+    return new Study<>(
         problem,
         study.ranks(),
         study.seed(),

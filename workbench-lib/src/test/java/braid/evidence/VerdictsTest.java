@@ -30,12 +30,12 @@ class VerdictsTest {
         .toList();
   }
 
-  private static Study study(long measuredNanos, List<List<Long>> times) {
-    var trials = new ArrayList<Study.Trial>();
+  private static Study<Overlap> study(long measuredNanos, List<List<Long>> times) {
+    var trials = new ArrayList<Study.Trial<Overlap>>();
     for (int i = 0; i < times.size(); i++) {
-      trials.add(new Study.Trial(Overlap.pipelined(1 << i), times.get(i)));
+      trials.add(new Study.Trial<>(Overlap.pipelined(1 << i), times.get(i)));
     }
-    return new Study(
+    return new Study<>(
         new LinkedHashMap<>(),
         4,
         1,
@@ -48,7 +48,7 @@ class VerdictsTest {
         measuredNanos);
   }
 
-  private static List<String> verdicts(Study study) {
+  private static List<String> verdicts(Study<Overlap> study) {
     return study.table().stringColumn("verdict").asList();
   }
 

@@ -120,7 +120,7 @@ public final class Experiment {
     data.addProperty("kind", savedRun.kind().name().toLowerCase(Locale.ROOT));
     data.addProperty("found", savedRun.headline());
     begun.getAsJsonArray("data").add(data);
-    if (evidence instanceof Study study) {
+    if (evidence instanceof Study<?> study) {
       data.addProperty("problem", study.setting());
       data.addProperty("load", Surroundings.load());
       data.addProperty("decided", study.isDecided());

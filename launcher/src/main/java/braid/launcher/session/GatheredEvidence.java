@@ -78,7 +78,7 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
       var subject =
           switch (evidence) {
             case ProfileSet set -> set.configuration();
-            case Study study -> List.of(study.problem(), study.reference(), study.ranks());
+            case Study<?> study -> List.of(study.problem(), study.reference(), study.ranks());
           };
       return new Measured(
           evidence.getClass(), subject, evidence.headline(), saved, Optional.of(evidence));
@@ -330,14 +330,14 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
   }
 
   /// Returns the tuner's latest result.
-  public Study study() {
+  public Study<?> study() {
     return last(Study.class, "tuned: Tuner.on(world)...run() does");
   }
 
   /// Returns the tuner's latest result for each problem, in the order of their first results:
   /// `Study.compared(profiles.studies())` joins them.
-  public List<Study> studies() {
-    return latest(Study.class);
+  public List<Study<?>> studies() {
+    return latest(Study.class).stream().<Study<?>>map(study -> study).toList();
   }
 
   private <T extends Evidence> T last(Class<T> type, String remedy) {

@@ -195,11 +195,11 @@ class RerunTest {
     assertThat(missing.err()).startsWith("braid: a run must be one of those in").hasLineCount(1);
   }
 
-  private static Study study(String m, double factor, long seed) {
+  private static Study<Overlap> study(String m, double factor, long seed) {
     return study(m, factor, 0.003, seed);
   }
 
-  private static Study study(String m, double factor, double noise, long seed) {
+  private static Study<Overlap> study(String m, double factor, double noise, long seed) {
     var random = new Random(seed);
     var columns = new ArrayList<List<Long>>();
     for (int column = 0; column < 4; column++) {
@@ -210,32 +210,34 @@ class RerunTest {
               .mapToObj(_ -> Math.round(base * (1 + noise * random.nextGaussian())))
               .toList());
     }
-    return new Study(
+    return new Study<>(
         new LinkedHashMap<>(Map.of("m", m)),
         2,
         seed,
         columns.get(0),
         columns.get(1),
         List.of(
-            new Study.Trial(Overlap.pipelined(2), columns.get(2)),
-            new Study.Trial(Overlap.pipelined(4), columns.get(3))));
+            new Study.Trial<>(Overlap.pipelined(2), columns.get(2)),
+            new Study.Trial<>(Overlap.pipelined(4), columns.get(3))),
+        Overlap.unfused());
   }
 
   /// Returns the study as a busy machine would have measured it: every configuration slowed by a
   /// factor of its own.
-  private static Study busy(Study study, double ofReference, double... ofTrials) {
-    var trials = new ArrayList<Study.Trial>();
+  private static Study<Overlap> busy(Study<Overlap> study, double ofReference, double... ofTrials) {
+    var trials = new ArrayList<Study.Trial<Overlap>>();
     for (var trial : study.trials()) {
       trials.add(
-          new Study.Trial(trial.configuration(), times(trial.nanos(), ofTrials[trials.size()])));
+          new Study.Trial<>(trial.configuration(), times(trial.nanos(), ofTrials[trials.size()])));
     }
-    return new Study(
+    return new Study<>(
         study.problem(),
         study.ranks(),
         study.seed(),
         times(study.unfusedFirst(), ofReference),
         times(study.unfusedAgain(), ofReference),
-        trials);
+        trials,
+        Overlap.unfused());
   }
 
   private static List<Long> times(List<Long> nanos, double factor) {
@@ -243,16 +245,16 @@ class RerunTest {
   }
 
   /// Records a run with these studies, as `braid run` does.
-  private String run(String revision, Study... studies) throws IOException {
+  private String run(String revision, Study<?>... studies) throws IOException {
     return run(revision, true, studies);
   }
 
   /// @param inside whether its measurements lie in its folder; earlier versions kept them beside it
-  private String run(String revision, boolean inside, Study... studies) throws IOException {
+  private String run(String revision, boolean inside, Study<?>... studies) throws IOException {
     return run(new JsonObject(), revision, inside, studies);
   }
 
-  private String run(JsonObject facts, String revision, boolean inside, Study... studies)
+  private String run(JsonObject facts, String revision, boolean inside, Study<?>... studies)
       throws IOException {
     var git = new JsonObject();
     git.addProperty("revision", revision);
@@ -477,16 +479,17 @@ class RerunTest {
     assertThat(braid("runs").out()).contains(Caveats.SHARED);
   }
 
-  private static Study shared(Study study) {
+  private static Study<Overlap> shared(Study<Overlap> study) {
     var problem = new LinkedHashMap<>(study.problem());
     Caveats.put(2, problem);
-    return new Study(
+    return new Study<>(
         problem,
         study.ranks(),
         study.seed(),
         study.unfusedFirst(),
         study.unfusedAgain(),
-        study.trials());
+        study.trials(),
+        Overlap.unfused());
   }
 
   @Test

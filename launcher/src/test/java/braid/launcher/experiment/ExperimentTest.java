@@ -40,15 +40,16 @@ class ExperimentTest {
     return JsonParser.parseString(FACTS).getAsJsonObject();
   }
 
-  private static Study study() {
+  private static Study<Overlap> study() {
     var nanos = List.of(5L, 6L);
-    return new Study(
+    return new Study<>(
         new LinkedHashMap<>(Map.of("pattern", "p")),
         2,
         99,
         nanos,
         nanos,
-        List.of(new Study.Trial(Overlap.pipelined(2), nanos)));
+        List.of(new Study.Trial<>(Overlap.pipelined(2), nanos)),
+        Overlap.unfused());
   }
 
   @Test

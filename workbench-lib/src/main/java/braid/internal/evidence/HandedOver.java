@@ -20,7 +20,7 @@ public final class HandedOver {
 
   /// Returns the form in which a rank sends a value to the front.
   public static MimeBundle onRank(@Nullable Object value) {
-    return value instanceof Study study
+    return value instanceof Study<?> study
         ? MimeBundle.text(study.headline()).with(StudyJson.MIME, study.toJson())
         : Renderings.of(value);
   }

@@ -55,7 +55,7 @@ public final class TuningProgress implements AutoCloseable {
     bar.expect(configurations + measurements);
   }
 
-  public void found(Study study) {
+  public void found(Study<?> study) {
     bar.finish("done after " + study.repeats() + " rounds");
     outbox.publish(MimeBundle.text(study.headline()).with(StudyJson.MIME, study.toJson()));
   }

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 class HandedOverTest {
   private static final SyntheticProfiles RUN = new SyntheticProfiles(3, 2, 4, 1, 1000, 3000);
 
-  private static Study study() {
+  private static Study<Overlap> study() {
     return new SyntheticStudy(100e6, 0.01, 8, 1).of(List.of(Overlap.pipelined(4)), _ -> 80e6);
   }
 

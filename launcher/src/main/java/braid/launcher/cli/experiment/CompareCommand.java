@@ -272,7 +272,7 @@ public final class CompareCommand implements Callable<Integer> {
     return comparisons;
   }
 
-  private Comparison compared(Study before, Study after) {
+  private Comparison compared(Study<?> before, Study<?> after) {
     return absolute
         ? Comparison.ofTimes(before, after, share)
         : Comparison.of(before, after, share);

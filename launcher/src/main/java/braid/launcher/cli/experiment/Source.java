@@ -16,7 +16,7 @@ import java.util.Optional;
 /// One side of a comparison: a run with all its studies, or a single study.
 ///
 /// @param manifest manifest of the run; empty for a study without a run
-record Source(String id, Optional<Manifest> manifest, List<Study> studies) {
+record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
   private static final String STUDY = "study.json";
 
   /// @param notebook notebook of the runs that `latest` and `previous` mean; empty for any
@@ -41,10 +41,10 @@ record Source(String id, Optional<Manifest> manifest, List<Study> studies) {
   }
 
   private static Source run(Found run) {
-    var studies = new ArrayList<Study>();
+    var studies = new ArrayList<Study<?>>();
     for (var id : run.manifest().data()) {
       var folder = run.data(id);
-      if (hasFile(folder, STUDY) && load(folder) instanceof Study study) {
+      if (hasFile(folder, STUDY) && load(folder) instanceof Study<?> study) {
         studies.add(study);
       }
     }
@@ -65,7 +65,7 @@ record Source(String id, Optional<Manifest> manifest, List<Study> studies) {
   }
 
   private static Source study(Path folder) {
-    if (!(load(folder) instanceof Study study)) {
+    if (!(load(folder) instanceof Study<?> study)) {
       throw new BraidException(folder + " must hold a study but does not; name another");
     }
     var id = String.valueOf(folder.getFileName());

@@ -119,7 +119,7 @@ final class Turns {
   /// Pools the k-th studies of all turns.
   private static Source pooled(List<Source> turns) {
     int studies = turns.stream().mapToInt(turn -> turn.studies().size()).min().orElseThrow();
-    var pooled = new ArrayList<Study>();
+    var pooled = new ArrayList<Study<?>>();
     for (int study = 0; study < studies; study++) {
       int at = study;
       pooled.add(Comparison.pooled(turns.stream().map(turn -> turn.studies().get(at)).toList()));

@@ -31,18 +31,20 @@ public final class HeatmapChart {
     var splits = new TreeSet<Integer>();
     var streams = new TreeSet<Integer>();
     for (var configuration : ranked.configurations()) {
-      var how = configuration.overlap();
-      splits.add(how.splits());
-      streams.add(how.streams());
+      if (configuration.splits() == 0) {
+        continue;
+      }
+      var cell =
+          new Cell(configuration.splits(), configuration.configuration().count("streams", 1));
+      splits.add(cell.splits);
+      streams.add(cell.streams);
       fastest.merge(
-          new Cell(how.splits(), how.streams()),
-          configuration,
-          (a, b) -> a.time().medianNanos() <= b.time().medianNanos() ? a : b);
+          cell, configuration, (a, b) -> a.time().medianNanos() <= b.time().medianNanos() ? a : b);
     }
     if (streams.size() < 2) {
       throw new BraidException(
           "a heat map needs at least 2 stream counts but the study has only "
-              + streams.first()
+              + streams.stream().findFirst().orElse(0)
               + "; use chart(), or tune with streams(1, 2, 3)");
     }
     double largest =

@@ -35,12 +35,13 @@ public final class SplitsChart {
   private SplitsChart() {}
 
   /// Returns true if the study forms lines: split counts vary, most configurations have another one
-  /// that differs only in its splits, and there are enough colours. Times that are no evidence form
-  /// none, since a line shows a minimum.
+  /// that differs only in its splits, all have splits, and there are enough colours. Times that are
+  /// no evidence form none, since a line shows a minimum.
   public static boolean fits(RankedConfigurations ranked) {
     var lines = lines(ranked);
     return ranked.isJudged()
         && ranked.varying().contains("splits")
+        && ranked.configurations().stream().allMatch(each -> each.splits() > 0)
         && lines.size() <= Theme.SERIES.size()
         && 2 * lines.size() <= ranked.configurations().size();
   }
@@ -53,16 +54,14 @@ public final class SplitsChart {
     var splits = new TreeMap<Integer, List<RankedConfiguration>>();
     for (var line : lines.values()) {
       for (var configuration : line) {
-        splits
-            .computeIfAbsent(configuration.overlap().splits(), _ -> new ArrayList<>())
-            .add(configuration);
+        splits.computeIfAbsent(configuration.splits(), _ -> new ArrayList<>()).add(configuration);
       }
     }
     var drawn = new ArrayList<ValueLabels.Mark>();
     for (var line : lines.entrySet()) {
       var series = new YIntervalSeries(line.getKey());
       for (var configuration : line.getValue()) {
-        int count = configuration.overlap().splits();
+        int count = configuration.splits();
         // Those of one split count stand around their tick, also if some lines have none there.
         var beside = Objects.requireNonNull(splits.get(count));
         double shift = dodge * (beside.indexOf(configuration) - (beside.size() - 1) / 2.0);

@@ -115,9 +115,21 @@ record JsonFields(String what, JsonObject object) {
       case "boolean" -> truth(name);
       case "java.util.List<java.lang.Integer>" -> wholes32(name);
       case "java.util.Set<java.lang.String>" -> Set.copyOf(textList(name));
-      default ->
-          constant(text(name), name, component.getType().asSubclass(Enum.class).getEnumConstants());
+      case "java.lang.String" -> text(name);
+      default -> {
+        var type = component.getType();
+        if (!type.isRecord()) {
+          yield constant(text(name), name, type.asSubclass(Enum.class).getEnumConstants());
+        }
+        var inner = type.asSubclass(Record.class);
+        yield object(name).only(components(inner)).record(inner, Map.of());
+      }
     };
+  }
+
+  JsonFields object(String name) {
+    var inner = what + " `" + name + "`";
+    return new JsonFields(inner, asObject(inner, field(name)));
   }
 
   /// Returns whether an optional field is present.

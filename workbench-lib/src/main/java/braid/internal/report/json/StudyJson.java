@@ -2,6 +2,7 @@ package braid.internal.report.json;
 
 import braid.model.ChunkOrder;
 import braid.model.Configuration;
+import braid.model.ContextParallel;
 import braid.model.Overlap;
 import braid.model.Priority;
 import braid.model.Reading;
@@ -14,7 +15,7 @@ import java.util.Optional;
 import java.util.SequencedMap;
 
 /// A study as JSON: every time that was measured, none that was computed from them. A trial has the
-/// components of its tuning as fields of its own; a step has its name, in the field `step`.
+/// components of its configuration as fields of its own; a step has its name, in the field `step`.
 public record StudyJson(
     SequencedMap<String, String> problem,
     int ranks,
@@ -31,6 +32,7 @@ public record StudyJson(
   private static final String READINGS = "readings";
   private static final String UNFUSED_READINGS = "unfusedReadings";
   private static final String REFERENCE = "reference";
+  private static final String REFERENCE_TUNING = "referenceTuning";
   private static final String PREDICTED_ON = "predictedOn";
   private static final String PREDICTED_NANOS = "predictedNanos";
   private static final String MEASURED_NANOS = "measuredNanos";
@@ -65,8 +67,11 @@ public record StudyJson(
     json.add("problem", GSON.toJsonTree(problem));
     json.addProperty("ranks", ranks);
     json.addProperty("seed", seed);
-    if (reference instanceof Configuration.Named named) {
-      json.addProperty(REFERENCE, named.name());
+    switch (reference) {
+      case Configuration.Named named -> json.addProperty(REFERENCE, named.name());
+      // Studies of GEMMs have none: their reference is unfused.
+      case Overlap overlap when overlap.equals(Overlap.unfused()) -> {}
+      case Configuration other -> json.add(REFERENCE_TUNING, tree(other));
     }
     json.add("unfusedNanos", GSON.toJsonTree(unfusedFirst));
     json.add("unfusedAgainNanos", GSON.toJsonTree(unfusedAgain));
@@ -91,15 +96,12 @@ public record StudyJson(
   }
 
   private static JsonObject tree(Configuration configuration) {
-    return switch (configuration) {
-      case braid.model.ContextParallel method -> GSON.toJsonTree(method).getAsJsonObject();
-      case Overlap overlap -> GSON.toJsonTree(overlap).getAsJsonObject();
-      case Configuration.Named named -> {
-        var json = new JsonObject();
-        json.addProperty(Configuration.Named.COLUMN, named.name());
-        yield json;
-      }
-    };
+    if (configuration instanceof Configuration.Named named) {
+      var json = new JsonObject();
+      json.addProperty(Configuration.Named.COLUMN, named.name());
+      return json;
+    }
+    return GSON.toJsonTree(configuration).getAsJsonObject();
   }
 
   private static void addReadings(JsonObject json, String name, List<Reading> readings) {
@@ -121,6 +123,7 @@ public record StudyJson(
                 "trials",
                 UNFUSED_READINGS,
                 REFERENCE,
+                REFERENCE_TUNING,
                 PREDICTED_ON,
                 PREDICTED_NANOS,
                 MEASURED_NANOS);
@@ -132,7 +135,7 @@ public record StudyJson(
         fields.wholes("unfusedAgainNanos"),
         fields.objects("trials").stream().map(StudyJson::trial).toList(),
         readings(fields, UNFUSED_READINGS),
-        fields.has(REFERENCE) ? new Configuration.Named(fields.text(REFERENCE)) : Overlap.unfused(),
+        reference(fields),
         // Studies of one device per rank have none.
         fields.has(PREDICTED_ON)
             ? Optional.of(new Prediction(fields.text(PREDICTED_ON), fields.wholes(PREDICTED_NANOS)))
@@ -141,17 +144,38 @@ public record StudyJson(
         fields.has(MEASURED_NANOS) ? fields.wholeLong(MEASURED_NANOS) : 0);
   }
 
+  private static Configuration reference(JsonFields fields) {
+    if (fields.has(REFERENCE)) {
+      return new Configuration.Named(fields.text(REFERENCE));
+    }
+    return fields.has(REFERENCE_TUNING)
+        ? configuration(fields.object(REFERENCE_TUNING))
+        : Overlap.unfused();
+  }
+
   private static Trial trial(JsonFields fields) {
+    return new Trial(
+        configuration(fields, "nanos", READINGS),
+        fields.wholes("nanos"),
+        readings(fields, READINGS));
+  }
+
+  /// Reads a configuration, whose kind a field shows that no other kind has.
+  ///
+  /// @param others fields beside those of the configuration
+  private static Configuration configuration(JsonFields fields, String... others) {
     if (fields.has(Configuration.Named.COLUMN)) {
       fields.only(Configuration.Named.COLUMN, "nanos", READINGS);
-      return new Trial(
-          new Configuration.Named(fields.text(Configuration.Named.COLUMN)),
-          fields.wholes("nanos"),
-          readings(fields, READINGS));
+      return new Configuration.Named(fields.text(Configuration.Named.COLUMN));
     }
-    fields.only(JsonFields.components(Overlap.class, "nanos", READINGS));
-    return new Trial(
-        fields.record(Overlap.class, ABSENT), fields.wholes("nanos"), readings(fields, READINGS));
+    Class<? extends Record> type =
+        fields.has("name")
+            ? Configuration.OwnSchedule.class
+            : fields.has("layout")
+                ? Configuration.LayoutTuning.class
+                : fields.has("ulyssesRanks") ? ContextParallel.class : Overlap.class;
+    fields.only(JsonFields.components(type, others));
+    return (Configuration) fields.record(type, type == Overlap.class ? ABSENT : Map.of());
   }
 
   /// Studies of Braid's first version have none, like those on hardware that reports nothing.

@@ -5,7 +5,6 @@ import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.Percent;
 import braid.model.Configuration;
 import braid.model.Estimate;
-import braid.model.Overlap;
 import braid.model.Spread;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -19,7 +18,7 @@ import java.util.SequencedSet;
 /// @param setting problem and machine
 /// @param basis method of measurement
 /// @param varying settings in which the configurations differ
-/// @param reference the reference, by default [Overlap#unfused]
+/// @param reference the reference, which is unfused for a pipeline
 /// @param unfused times of the reference
 /// @param unfusedConditions state of the hardware during the reference
 /// @param margin share within which a time is equal to another
@@ -50,9 +49,9 @@ public record RankedConfigurations(
       Standing standing,
       Conditions conditions,
       OptionalDouble predictedNanos) {
-    /// Returns the tuning, for charts of studies of pipelines.
-    public Overlap overlap() {
-      return (Overlap) configuration;
+    /// Returns the number of splits; 0 if it has none, such as a schedule of one's own.
+    public int splits() {
+      return configuration.count("splits", 0);
     }
   }
 
@@ -67,7 +66,7 @@ public record RankedConfigurations(
 
   /// Returns true if the configurations are tunings of a pipeline, false if they are named steps.
   public boolean ofPipeline() {
-    return reference instanceof Overlap;
+    return !(reference instanceof Configuration.Named);
   }
 
   /// Returns false if the times are no evidence, and no configuration is judged by them.

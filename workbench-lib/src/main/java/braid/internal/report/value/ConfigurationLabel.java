@@ -25,8 +25,8 @@ public final class ConfigurationLabel {
   private static final List<String> SIZES = List.of("m", "n", "k");
   private static final Set<String> COUNTED = Set.of("splits", "streams", "workers", "ranks");
 
-  /// Columns that [Overlap#columns] can have, and those that describe the machine; all others
-  /// describe the problem.
+  /// Columns that tunings can have, and those that describe the machine; all others describe the
+  /// problem.
   private static final Set<String> TUNING =
       Set.of(
           "method",
@@ -38,7 +38,9 @@ public final class ConfigurationLabel {
           "workers",
           "priority",
           "replayed",
-          "output in");
+          "output in",
+          "ulysses ranks",
+          "exchange");
 
   private static final Set<String> MACHINE =
       Set.of("backend", "link", "link between hosts", "memory", "machine", "calibrated");
@@ -238,7 +240,8 @@ public final class ConfigurationLabel {
     }
     return switch (name) {
       case "pattern" -> pattern(value);
-      case "method", "dtype", "steps" -> value;
+      case "method", "dtype", "steps", "exchange" -> value;
+      case "ulysses ranks" -> value + " ranks per all-to-all";
       case "features" -> "with " + value.replace("+", " and ");
       case "transport" -> "over " + value.replace('_', ' ');
       case "order" -> value.replace('_', ' ');

@@ -208,7 +208,7 @@ class ChartsTest {
 
   /// The interval is that of the difference to unfused, and contains the median.
   private static void assertInterval(
-      Study study, int trial, double median, double low, double high) {
+      Study<Overlap> study, int trial, double median, double low, double high) {
     double unfused = study.unfusedMedianNanos() / 1e6;
     var saved = study.saved().get(trial);
     assertThat(low).isEqualTo(Math.min(median, unfused * (1 - saved.high())), within(1e-9));
@@ -268,7 +268,7 @@ class ChartsTest {
     assertDrawn(new SyntheticProfiles(1, 1, 2, 1, 9_000_000_000L, 1).set().timeline());
   }
 
-  private static Study one(Overlap overlap) {
+  private static Study<Overlap> one(Overlap overlap) {
     return new SyntheticStudy(20e9, 0.01, 6, 1).of(List.of(overlap), _ -> 18e9);
   }
 }

@@ -1,0 +1,260 @@
+package braid;
+
+import static braid.model.ContextParallel.Method.TWO_LEVEL;
+
+import braid.model.BraidException;
+import braid.model.ContextParallel;
+import braid.model.GemmSpec;
+import braid.model.Method;
+import braid.model.Overlap;
+import braid.model.Problem;
+import braid.model.Transport;
+import braid.model.Tuning;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// Tunings that a tuner tries: an exact list, or every combination of the options that the problem
+/// allows.
+final class Grid {
+  private final ProcessGroup group;
+  private @Nullable List<Integer> splits;
+  private @Nullable List<Integer> streams;
+  private @Nullable List<Transport> transports;
+
+  /// One tuning per method, with the default of everything else.
+  private @Nullable List<Tuning> methods;
+
+  private @Nullable List<Tuning> exact;
+
+  Grid(ProcessGroup group) {
+    this.group = group;
+  }
+
+  /// @param ofFamilies true if schedules of one's own have splits, beside an exact list of tunings
+  void splits(List<Integer> counts, boolean ofFamilies) {
+    SetOnce.check("splits", splits);
+    splits = ofFamilies ? distinct("splits", counts) : option("splits", splits, counts);
+  }
+
+  void streams(List<Integer> counts) {
+    streams = option("streams", streams, counts);
+  }
+
+  void transports(List<Transport> tried) {
+    transports = option("transports", transports, tried);
+  }
+
+  void methods(List<Method> tried) {
+    methods = option("methods", methods, tried.stream().map(Grid::base).toList());
+    requireNoReference("methods", methods);
+  }
+
+  void methodsOfAttention(List<ContextParallel.Method> tried) {
+    if (tried.contains(TWO_LEVEL) && bases(TWO_LEVEL).findAny().isEmpty()) {
+      throw new BraidException(
+          "two-level needs a number of ranks that can be divided into groups but group `%s` has %d; leave it out"
+              .formatted(group.name(), group.size()));
+    }
+    methods = option("methods", methods, tried.stream().flatMap(this::bases).toList());
+    requireNoReference("methods", methods);
+  }
+
+  /// @param ofFamilies true if schedules of one's own have splits
+  void exactly(List<Tuning> tunings, boolean ofFamilies) {
+    SetOnce.check("overlaps", exact);
+    if (!given().stream().allMatch(option -> ofFamilies && option.equals("splits"))) {
+      throw new BraidException(
+          "overlaps lists every configuration, so splits, streams, methods and transports have"
+              + " no effect beside it; put all into overlaps(...), or leave it out");
+    }
+    exact = distinct("overlaps", tunings);
+    requireNoReference("overlaps", exact);
+  }
+
+  private <T> List<T> option(String name, @Nullable List<T> before, List<T> values) {
+    SetOnce.check(name, before);
+    if (exact != null) {
+      throw new BraidException(
+          "%s has no effect beside overlaps, which lists every configuration; put all into overlaps(...)"
+              .formatted(name));
+    }
+    return distinct(name, values);
+  }
+
+  static <T> List<T> distinct(String name, List<T> values) {
+    if (values.isEmpty() || values.stream().distinct().count() < values.size()) {
+      throw new BraidException(
+          "%s must be one or more different values but were %s"
+              .formatted(
+                  name,
+                  values.stream()
+                      .map(String::valueOf)
+                      .collect(Collectors.joining(", ", "(", ")"))));
+    }
+    return List.copyOf(values);
+  }
+
+  private static void requireNoReference(String name, List<Tuning> tunings) {
+    if (tunings.contains(Overlap.unfused()) || tunings.contains(ContextParallel.unfused())) {
+      throw new BraidException(
+          "%s must be ways to overlap but were %s; leave out unfused, it is always measured"
+              .formatted(name, tunings));
+    }
+  }
+
+  /// Returns the names of the options that were given, the exact list excepted.
+  private List<String> given() {
+    var given = new ArrayList<String>();
+    Stream.ofNullable(splits).forEach(_ -> given.add("splits"));
+    Stream.ofNullable(streams).forEach(_ -> given.add("streams"));
+    Stream.ofNullable(methods).forEach(_ -> given.add("methods"));
+    Stream.ofNullable(transports).forEach(_ -> given.add("transports"));
+    return given;
+  }
+
+  /// Refuses every option, for a problem that has no tunings.
+  void requireNone(String steps) {
+    Stream.concat(given().stream(), Stream.ofNullable(exact).map(_ -> "overlaps"))
+        .forEach(
+            option -> {
+              throw new BraidException(
+                  "%s has no effect beside steps, which was %s; set one of the two"
+                      .formatted(option, steps));
+            });
+  }
+
+  /// Returns the split counts that a family of schedules is made for.
+  List<Integer> splitCounts() {
+    return splits == null ? Tuner.DEFAULT_SPLITS : splits;
+  }
+
+  /// Returns the tunings for a problem. An option's value that no possible tuning has is refused;
+  /// other combinations that the problem does not allow are left out, and so are defaults.
+  ///
+  /// @param notes receives a line if any combination is left out
+  /// @throws BraidException if the problem allows no tuning, or not one of the exact list
+  List<Tuning> possible(Problem problem, List<String> notes) {
+    if (exact != null) {
+      exact.forEach(tuning -> Feasibility.check(problem, tuning, group));
+      return exact;
+    }
+    var possible = new ArrayList<Tuning>();
+    var refused = new LinkedHashMap<Tuning, BraidException>();
+    for (var tuning : all(problem)) {
+      try {
+        Feasibility.check(problem, tuning, group);
+        possible.add(tuning);
+      } catch (BraidException e) {
+        refused.put(tuning, e);
+      }
+    }
+    refused.forEach(
+        (tuning, refusal) -> {
+          if (possible.isEmpty()
+              || given().stream().anyMatch(option -> !has(possible, option, tuning))) {
+            throw refusal;
+          }
+        });
+    if (!refused.isEmpty()) {
+      var first = refused.firstEntry();
+      notes.add(
+          "left out %d of %d configurations, such as %s: %s"
+              .formatted(
+                  refused.size(),
+                  refused.size() + possible.size(),
+                  first.getKey(),
+                  first.getValue().getMessage()));
+    }
+    return possible;
+  }
+
+  /// Returns true if any tuning has the same value of an option as `wanted`.
+  private static boolean has(List<Tuning> tunings, String option, Tuning wanted) {
+    var column =
+        switch (option) {
+          case "methods" -> "method";
+          case "transports" -> "transport";
+          default -> option;
+        };
+    var value = wanted.columns().getOrDefault(column, "");
+    return tunings.stream().anyMatch(each -> value.equals(each.columns().getOrDefault(column, "")));
+  }
+
+  /// Returns all tunings for a problem, possible or not.
+  List<Tuning> all(Problem problem) {
+    if (exact != null) {
+      return exact;
+    }
+    boolean ofGemm = problem instanceof GemmSpec;
+    var tried = methods != null ? methods : ofGemm ? bases() : basesOfAttention();
+    if (tried.equals(List.of(Overlap.bulk())) && (splits != null || streams != null)) {
+      throw new BraidException(
+          "bulk has 1 split and 1 stream, but %s was given; leave it out, or add a method"
+              .formatted(splits != null ? "splits " + splits : "streams " + streams));
+    }
+    var counts =
+        splits != null ? splits : ofGemm ? Tuner.DEFAULT_SPLITS : Tuner.DEFAULT_ATTENTION_SPLITS;
+    var all = new LinkedHashSet<Tuning>();
+    for (var method : tried) {
+      for (var transport : transports == null ? Tuner.DEFAULT_TRANSPORTS : transports) {
+        for (int stream : streams == null ? Tuner.DEFAULT_STREAMS : streams) {
+          for (int split : counts) {
+            all.add(tuning(method, split, stream, transport));
+          }
+        }
+      }
+    }
+    return List.copyOf(all);
+  }
+
+  private static Tuning tuning(Tuning method, int splits, int streams, Transport transport) {
+    return switch (method) {
+      case Overlap bulk when bulk.method() == Method.BULK -> bulk.over(transport);
+      case Overlap other -> overlap(other.method(), splits).streams(streams).over(transport);
+      case ContextParallel other -> other.splits(splits).streams(streams).over(transport);
+    };
+  }
+
+  private static List<Tuning> bases() {
+    return Tuner.DEFAULT_METHODS.stream().map(Grid::base).toList();
+  }
+
+  private List<Tuning> basesOfAttention() {
+    return Tuner.DEFAULT_ATTENTION_METHODS.stream().flatMap(this::bases).toList();
+  }
+
+  private static Tuning base(Method method) {
+    return overlap(method, 1);
+  }
+
+  private static Overlap overlap(Method method, int splits) {
+    return switch (method) {
+      case PIPELINED -> Overlap.pipelined(splits);
+      case DIRECT -> Overlap.direct(splits);
+      case RING -> Overlap.ring(splits);
+      case BULK -> Overlap.bulk();
+      case UNFUSED -> Overlap.unfused();
+    };
+  }
+
+  /// Returns the tunings of a method of attention: two levels have one per group that exchanges
+  /// heads.
+  private Stream<Tuning> bases(ContextParallel.Method method) {
+    return switch (method) {
+      case RING -> Stream.of(ContextParallel.ring());
+      case ALL_GATHER_KV -> Stream.of(ContextParallel.allGatherKv());
+      case ULYSSES -> Stream.of(ContextParallel.ulysses());
+      case UNFUSED -> Stream.of(ContextParallel.unfused());
+      case TWO_LEVEL ->
+          IntStream.range(2, group.size())
+              .filter(ranks -> group.size() % ranks == 0)
+              .mapToObj(ContextParallel::twoLevel);
+    };
+  }
+}

@@ -1,0 +1,118 @@
+package braid;
+
+import braid.Candidates.Work;
+import braid.model.AttentionGradientSpec;
+import braid.model.AttentionSpec;
+import braid.model.GemmSpec;
+import braid.model.Problem;
+import braid.model.TokenLayout;
+import braid.model.Tuning;
+import braid.schedule.Schedule;
+import java.util.List;
+import java.util.Optional;
+
+/// Builds the pipelines that a tuner measures, and verifies them. Plain loops verify attention, so
+/// a long one is verified on its first tokens.
+record TunedPipelines(ProcessGroup group) {
+  /// Operations of the longest attention that is verified as it is, which takes about a second.
+  static final double MOST_VERIFIED_FLOPS = 1e9;
+
+  /// Builds the pipeline of a problem and a tuning.
+  Work build(Problem problem, Tuning tuning) {
+    var work = work(links(problem, tuning));
+    var shorter = verified(problem, tuning);
+    return shorter.equals(problem)
+        ? work
+        : new Work.OfChain(
+            work.chain(),
+            () -> {
+              var tokens = work(links(shorter, tuning));
+              try {
+                tokens.verify();
+              } finally {
+                tokens.close();
+              }
+            },
+            work.closing());
+  }
+
+  /// Builds the pipeline of a schedule of one's own.
+  Work build(GemmSpec spec, Schedule own) {
+    return work(List.of(builder(spec).schedule(own).build()));
+  }
+
+  private static Work.OfChain work(List<Pipeline> links) {
+    var chain = Chain.of(links.getFirst());
+    return new Work.OfChain(chain, chain::verify, () -> links.forEach(Pipeline::close));
+  }
+
+  /// Builds the pipeline of a problem and a tuning, then what it reads from: a backward pass reads
+  /// from an attention of the same tuning, which has run once.
+  private List<Pipeline> links(Problem problem, Tuning tuning) {
+    return switch (problem) {
+      case GemmSpec spec -> List.of(builder(spec).overlap(tuning).build());
+      case AttentionSpec spec -> List.of(attention(spec, tuning));
+      case AttentionGradientSpec spec -> {
+        var forward = attention(spec.forward(), tuning);
+        try {
+          forward.run();
+          yield List.of(
+              Pipeline.on(group).attention(spec).overlap(tuning).backward(forward).build(),
+              forward);
+        } catch (RuntimeException | Error e) {
+          forward.close();
+          throw e;
+        }
+      }
+    };
+  }
+
+  private Pipeline attention(AttentionSpec spec, Tuning tuning) {
+    return Pipeline.on(group).attention(spec).overlap(tuning).build();
+  }
+
+  private Pipeline.Builder builder(GemmSpec spec) {
+    var builder = Pipeline.on(group).gemm(spec);
+    if (spec.isScaled()) {
+      var _ = spec.outputDtype().isFp8() ? builder.scales(1, 1, 1) : builder.scales(1, 1);
+    }
+    return builder;
+  }
+
+  /// Returns the problem that is verified: of the first tokens, if plain loops would verify the
+  /// whole one for long. It has tokens for each split of each rank.
+  Problem verified(Problem problem, Tuning tuning) {
+    return attention(problem)
+        .filter(whole -> whole.flops() > MOST_VERIFIED_FLOPS)
+        .map(
+            whole -> {
+              int least = 2 * group.size() * tuning.count("splits", 1);
+              int tokens = whole.sequence();
+              while (tokens / 2 >= least && whole.first(tokens).flops() > MOST_VERIFIED_FLOPS) {
+                tokens /= 2;
+              }
+              return with(problem, whole.first(tokens));
+            })
+        .orElse(problem);
+  }
+
+  /// Returns the attention of a problem; empty for a GEMM.
+  static Optional<AttentionSpec> attention(Problem problem) {
+    return switch (problem) {
+      case GemmSpec _ -> Optional.empty();
+      case AttentionSpec spec -> Optional.of(spec);
+      case AttentionGradientSpec spec -> Optional.of(spec.forward());
+    };
+  }
+
+  /// Returns the problem of attention in another layout.
+  static Problem divided(Problem problem, TokenLayout layout) {
+    return with(problem, attention(problem).orElseThrow().layout(layout));
+  }
+
+  private static Problem with(Problem problem, AttentionSpec attention) {
+    return problem instanceof AttentionGradientSpec backward
+        ? new AttentionGradientSpec(attention, backward.isDeterministic())
+        : attention;
+  }
+}
