@@ -7,6 +7,7 @@ import braid.model.BraidException;
 import braid.model.GemmSpec;
 import braid.model.GroupAborted;
 import braid.model.Method;
+import braid.model.Overlap;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

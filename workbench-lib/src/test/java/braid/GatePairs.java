@@ -106,7 +106,7 @@ public final class GatePairs {
     }
   }
 
-  private static Study<Overlap> loaded(Load load, int m) throws IOException {
+  private static Study<?> loaded(Load load, int m) throws IOException {
     var processes = new ArrayList<Process>();
     var loop =
         load.bursts()
@@ -124,8 +124,8 @@ public final class GatePairs {
     }
   }
 
-  private static Study<Overlap> measure(int m) {
-    var measured = new AtomicReference<Study<Overlap>>();
+  private static Study<?> measure(int m) {
+    var measured = new AtomicReference<Study<?>>();
     LocalRanks.run(
         RANKS,
         Link.DEFAULT,
@@ -161,7 +161,7 @@ public final class GatePairs {
     private final List<Double> plantedShares = new ArrayList<>();
     private int claims;
 
-    void add(String name, Study<Overlap> first, Study<Overlap> second) {
+    void add(String name, Study<?> first, Study<?> second) {
       var comparison = Comparison.of(first, second);
       all++;
       pairs.merge(comparison.verdict(), 1, Integer::sum);

@@ -9,6 +9,7 @@ import braid.internal.context.RankContext;
 import braid.internal.rank.Outbox;
 import braid.internal.report.json.StudyJson;
 import braid.model.BraidException;
+import braid.model.Configuration;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.Method;
@@ -100,8 +101,8 @@ class TunerTest {
     var study = studies.element();
     assertThat(studies).allMatch(study::equals);
     assertThat(study.trials()).hasSize(3 * 2 * 2);
-    assertThat(study.trials().getFirst().overlap()).isEqualTo(Overlap.pipelined(1));
-    assertThat(study.trials().getLast().overlap()).isEqualTo(Overlap.direct(8).streams(2));
+    assertThat(study.trials().getFirst().configuration()).isEqualTo(Overlap.pipelined(1));
+    assertThat(study.trials().getLast().configuration()).isEqualTo(Overlap.direct(8).streams(2));
     assertThat(study.repeats()).isEqualTo(6);
     assertThat(study.ranks()).isEqualTo(3);
     assertThat(study.problem()).containsEntry("m", "24").containsEntry("backend", "host");
@@ -177,7 +178,7 @@ class TunerTest {
           var study = Tuner.on(world).gemm(SMALL).splits(2).repeats(6).seed(seed).run();
           assertThat(study.seed()).isEqualTo(41);
           assertThatThrownBy(() -> Tuner.on(world).seed(1).seed(2))
-              .hasMessage("seed was given already, as 1; give it once");
+              .hasMessage("seed was set already: 1; set it once");
         });
   }
 
@@ -192,7 +193,7 @@ class TunerTest {
           study = Tuner.on(world).gemm(SMALL).splits(2).repeats(6).timing(Timing.LATENCY).run();
           assertThat(study.problem()).doesNotContainKey("timing");
           assertThatThrownBy(() -> Tuner.on(world).timing(Timing.LATENCY).timing(Timing.LATENCY))
-              .hasMessage("timing was given already, as latency; give it once");
+              .hasMessage("timing was set already: latency; set it once");
         });
   }
 
@@ -200,7 +201,7 @@ class TunerTest {
   /// slowest rank counts.
   @Test
   void stepsOfAnyKindAreMeasuredInTheSameRounds() {
-    var studies = new ConcurrentLinkedQueue<Study<Overlap>>();
+    var studies = new ConcurrentLinkedQueue<Study<Configuration.Named>>();
     var runs = new ConcurrentLinkedQueue<String>();
     LocalRanks.run(
         2,
@@ -230,8 +231,10 @@ class TunerTest {
     assertThat(study.unfusedAgain()).allMatch(nanos -> nanos >= 2_000_000);
     assertThat(study.trials().get(0).nanos()).allMatch(nanos -> nanos >= 2_000_000);
     assertThat(study.trials().get(1).nanos()).allMatch(nanos -> nanos >= 6_000_000);
-    assertThat(study.medianNanos("6 ms on rank 1")).isEqualTo(study.trials().get(1).medianNanos());
-    assertThat(study.medianNanos("2 ms")).isEqualTo(study.unfusedMedianNanos());
+    assertThat(study.medianNanos(study.configuration("6 ms on rank 1")))
+        .isEqualTo(study.trials().get(1).medianNanos());
+    assertThat(study.medianNanos(study.configuration("2 ms")))
+        .isEqualTo(study.unfusedMedianNanos());
     assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
   }
 
@@ -262,9 +265,9 @@ class TunerTest {
               .hasMessageStartingWith(
                   "steps are compared with the first, so there must be 2 or more but were 1");
           assertThatThrownBy(() -> one.gemm(SMALL))
-              .hasMessage("gemm has no effect beside steps, which was s; set one of the two");
+              .hasMessage("problem was set already: s; set it once");
           assertThatThrownBy(() -> Tuner.on(world).gemm(SMALL).steps("s"))
-              .hasMessageStartingWith("steps has no effect beside gemm");
+              .hasMessageStartingWith("problem was set already: all-gather-gemm");
           var two = Tuner.on(world).steps("s").step("a", nothing).step("b", nothing);
           assertThatThrownBy(() -> two.splits(2).run())
               .hasMessage("splits has no effect beside steps, which was s; set one of the two");
@@ -432,9 +435,9 @@ class TunerTest {
         world -> {
           assertThatThrownBy(() -> Tuner.on(world).run()).hasMessageContaining("call gemm(spec)");
           assertThatThrownBy(() -> Tuner.on(world).splits(1).splits(2))
-              .hasMessage("splits was given already, as [1]; give it once");
+              .hasMessage("splits was set already: [1]; set it once");
           assertThatThrownBy(() -> Tuner.on(world).gemm(SMALL).gemm(SMALL))
-              .hasMessageContaining("gemm was given already");
+              .hasMessageContaining("problem was set already: all-gather-gemm");
           assertThatThrownBy(() -> Tuner.on(world).splits())
               .hasMessage("splits must be one or more different values but were ()");
           assertThatThrownBy(() -> Tuner.on(world).streams(2, 2))
@@ -455,7 +458,7 @@ class TunerTest {
           assertThatThrownBy(() -> Tuner.on(world).overlaps(Overlap.ring(), Overlap.ring()))
               .hasMessageStartingWith("overlaps must be one or more different values but were (");
           assertThatThrownBy(() -> Tuner.on(world).overlaps(Overlap.unfused()))
-              .hasMessageContaining("leave it out, it is always measured");
+              .hasMessageContaining("leave out unfused, it is always measured");
           assertThatThrownBy(() -> Tuner.on(world).transports(Transport.WORKERS, Transport.WORKERS))
               .hasMessage(
                   "transports must be one or more different values but were (workers, workers)");

@@ -142,7 +142,7 @@ public record Study<C extends Configuration>(
       var configuration = trial.configuration();
       requireRounds(configuration.toString(), unfusedFirst.size(), trial.nanos());
       requireReadings(configuration.toString(), unfusedFirst.size(), trial.readings());
-      boolean own = configuration instanceof OwnSchedule && !(reference instanceof Named);
+      boolean own = isOwn(configuration) && !(reference instanceof Named);
       if (!own && configuration.getClass() != reference.getClass()) {
         throw new BraidException(
             "a study has configurations of one kind, and schedules of one's own beside tunings, but has `%s` and `%s`"
@@ -440,17 +440,23 @@ public record Study<C extends Configuration>(
 
   /// Returns the settings in which the configurations differ.
   public SequencedSet<String> varying() {
-    var names = new LinkedHashSet<String>();
-    trials.forEach(trial -> names.addAll(trial.configuration().columns().keySet()));
+    var all = trials.stream().map(Trial::configuration).toList();
     var varying = new LinkedHashSet<String>();
-    for (var name : names) {
-      // A default has no column, and is a value too.
-      var values = trials.stream().map(t -> t.configuration().columns().getOrDefault(name, ""));
-      if (values.distinct().count() > 1) {
-        varying.add(name);
-      }
-    }
+    all.forEach(each -> varying.addAll(each.columns().keySet()));
+    varying.removeIf(
+        name ->
+            all.stream()
+                    // A default has no column, and is a value too; a schedule of one's own has none.
+                    .filter(each -> each.columns().containsKey(name) || !isOwn(each))
+                    .map(each -> each.columns().getOrDefault(name, ""))
+                    .distinct()
+                    .count()
+                < 2);
     return varying;
+  }
+
+  private static boolean isOwn(Configuration configuration) {
+    return configuration instanceof OwnSchedule;
   }
 
   /// Returns one row for the unfused reference and one per configuration.

@@ -24,12 +24,12 @@ class SharedGpuTest {
   private static final String VERDICTS =
       "(?is).*\\b(fast|faster|fastest|slow|slower|best|ties|tied|beats?|saves?|less time)\\b.*";
 
-  private static final Study REAL =
+  private static final Study<Overlap> REAL =
       new SyntheticStudy(103e6, 0.005, 12, 7)
           .of(
               SyntheticStudy.overlaps(new int[] {1, 2, 4, 8}, 1, 2),
               SyntheticStudy.model(75e6, 28e6, 0.6e6));
-  private static final Study STUDY = SyntheticStudy.shared(REAL);
+  private static final Study<Overlap> STUDY = SyntheticStudy.shared(REAL);
   private static final ProfileSet PROFILES =
       SyntheticProfiles.shared(new SyntheticProfiles(4, 3, 4, 2, 1_000_000, 3_000_000).set());
 

@@ -14,7 +14,7 @@ import java.util.function.ToDoubleFunction;
 /// partly shared within a round and has a tail of slow outliers.
 public record SyntheticStudy(double unfusedNanos, double noise, int repeats, long seed) {
 
-  public Study of(List<Overlap> overlaps, ToDoubleFunction<Overlap> trueNanos) {
+  public Study<Overlap> of(List<Overlap> overlaps, ToDoubleFunction<Overlap> trueNanos) {
     var random = new Random(seed);
     var moods = new double[repeats];
     for (int round = 0; round < repeats; round++) {
