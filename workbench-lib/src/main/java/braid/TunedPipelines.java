@@ -10,6 +10,7 @@ import braid.model.Tuning;
 import braid.schedule.Schedule;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.UnaryOperator;
 
 /// Builds the pipelines that a tuner measures, and verifies them. Plain loops verify attention, so
 /// a long one is verified on its first tokens.
@@ -19,14 +20,14 @@ record TunedPipelines(ProcessGroup group) {
 
   /// Builds the pipeline of a problem and a tuning.
   Work build(Problem problem, Tuning tuning) {
-    var work = work(links(problem, tuning));
+    var work = work(links(problem, builder -> builder.overlap(tuning)));
     var shorter = verified(problem, tuning);
     return shorter.equals(problem)
         ? work
         : new Work.OfChain(
             work.chain(),
             () -> {
-              var tokens = work(links(shorter, tuning));
+              var tokens = work(links(shorter, builder -> builder.overlap(tuning)));
               try {
                 tokens.verify();
               } finally {
@@ -37,8 +38,8 @@ record TunedPipelines(ProcessGroup group) {
   }
 
   /// Builds the pipeline of a schedule of one's own.
-  Work build(GemmSpec spec, Schedule own) {
-    return work(List.of(builder(spec).schedule(own).build()));
+  Work build(Problem problem, Schedule own) {
+    return work(links(problem, builder -> builder.schedule(own)));
   }
 
   private static Work.OfChain work(List<Pipeline> links) {
@@ -46,37 +47,32 @@ record TunedPipelines(ProcessGroup group) {
     return new Work.OfChain(chain, chain::verify, () -> links.forEach(Pipeline::close));
   }
 
-  /// Builds the pipeline of a problem and a tuning, then what it reads from: a backward pass reads
-  /// from an attention of the same tuning, which has run once.
-  private List<Pipeline> links(Problem problem, Tuning tuning) {
+  /// Builds the pipeline of a problem, then the one that it reads: a backward pass reads an
+  /// attention, which has run once.
+  ///
+  /// @param solved sets the tuning or the schedule
+  private List<Pipeline> links(Problem problem, UnaryOperator<Pipeline.Builder> solved) {
     return switch (problem) {
-      case GemmSpec spec -> List.of(builder(spec).overlap(tuning).build());
-      case AttentionSpec spec -> List.of(attention(spec, tuning));
+      case GemmSpec spec -> {
+        var builder = solved.apply(Pipeline.on(group).gemm(spec));
+        if (spec.isScaled()) {
+          var _ = spec.outputDtype().isFp8() ? builder.scales(1, 1, 1) : builder.scales(1, 1);
+        }
+        yield List.of(builder.build());
+      }
+      case AttentionSpec spec -> List.of(solved.apply(Pipeline.on(group).attention(spec)).build());
       case AttentionGradientSpec spec -> {
-        var forward = attention(spec.forward(), tuning);
+        var forward = Pipeline.on(group).attention(spec.forward()).build();
         try {
           forward.run();
           yield List.of(
-              Pipeline.on(group).attention(spec).overlap(tuning).backward(forward).build(),
-              forward);
+              solved.apply(Pipeline.on(group).attention(spec).backward(forward)).build(), forward);
         } catch (RuntimeException | Error e) {
           forward.close();
           throw e;
         }
       }
     };
-  }
-
-  private Pipeline attention(AttentionSpec spec, Tuning tuning) {
-    return Pipeline.on(group).attention(spec).overlap(tuning).build();
-  }
-
-  private Pipeline.Builder builder(GemmSpec spec) {
-    var builder = Pipeline.on(group).gemm(spec);
-    if (spec.isScaled()) {
-      var _ = spec.outputDtype().isFp8() ? builder.scales(1, 1, 1) : builder.scales(1, 1);
-    }
-    return builder;
   }
 
   /// Returns the problem that is verified: of the first tokens, if plain loops would verify the

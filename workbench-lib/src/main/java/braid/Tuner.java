@@ -62,7 +62,7 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// All pipelines exist at once, so their buffers must fit together. FP8 operands are scaled by 1. A
-/// backward pass reads an attention of the same tuning, which has run once. Plain loops verify
+/// backward pass reads an attention that has run once. Plain loops verify
 /// attention, so a long one is verified on its first tokens only, and a line says so.
 ///
 /// @param <C> kind of the configurations that it tries
@@ -225,8 +225,8 @@ public final class Tuner<C extends Configuration> {
     return this;
   }
 
-  /// Adds a schedule of your own for the GEMM, beside the other configurations. Run the tuner that
-  /// is returned: its study has configurations of several kinds.
+  /// Adds a schedule of your own for the problem, beside the other configurations. Run the tuner
+  /// that is returned: its study has configurations of several kinds.
   public Tuner<Configuration> schedule(String name, Schedule own) {
     Given.check("name", name);
     Given.check("own", own);
@@ -252,11 +252,12 @@ public final class Tuner<C extends Configuration> {
     return new Tuner<>(draft, Configuration.class);
   }
 
-  private GemmSpec ownProblem(String name) {
-    if (!(draft.problem instanceof GemmSpec spec)) {
+  private Problem ownProblem(String name) {
+    var spec = draft.problem;
+    if (spec == null) {
       throw new BraidException(
-          "schedule `%s` needs a GEMM but the problem is %s; call gemm(spec) before"
-              .formatted(name, draft.problem == null ? "not set" : draft.problem));
+          "schedule `%s` needs a problem but none is set; call gemm(spec) or attention(spec) before"
+              .formatted(name));
     }
     var single = new OwnSchedule(name, 0);
     boolean isMethod = Stream.of(Method.values()).anyMatch(each -> each.toString().equals(name));

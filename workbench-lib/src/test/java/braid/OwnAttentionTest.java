@@ -23,10 +23,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// keys and values to all others, and attends to all of them at once.
 class OwnAttentionTest {
   private static final int TOKENS = 12;
-  private static final AttentionSpec SPEC = AttentionSpec.of(TOKENS, 4, 8).kvHeads(2).causal();
+  static final AttentionSpec SPEC = AttentionSpec.of(TOKENS, 4, 8).kvHeads(2).causal();
 
   /// @param wrong true to attend to the keys of rank 0 in place of those of rank 1
-  private static Schedule pushed(int ranks, boolean wrong) {
+  static Schedule pushed(int ranks, boolean wrong) {
     var builder = Schedule.on(SPEC, ranks);
     var query = builder.local(Part.QUERY);
     var key = builder.local(Part.KEY);

@@ -122,6 +122,31 @@ class TunedProblemsTest {
   }
 
   @Test
+  void ownScheduleOfAttentionIsMeasuredBesideTunings() {
+    var spec = OwnAttentionTest.SPEC;
+    var study =
+        tuned(
+            2,
+            world ->
+                Tuner.on(world)
+                    .attention(spec)
+                    .methods(ContextParallel.Method.RING)
+                    .splits(1)
+                    .schedule("pushed", OwnAttentionTest.pushed(2, false)));
+    assertThat(names(study)).containsExactly("ring, 1 split", "pushed");
+    assertThat(study.reference()).isEqualTo(ContextParallel.unfused());
+    assertThatThrownBy(
+            () ->
+                tuned(
+                    2,
+                    world ->
+                        Tuner.on(world)
+                            .attention(spec)
+                            .schedule("wrong", OwnAttentionTest.pushed(2, true))))
+        .hasMessageContaining("output@1");
+  }
+
+  @Test
   void optionsOfAttentionMakeAGrid() {
     var study =
         tuned(
@@ -249,7 +274,7 @@ class TunedProblemsTest {
                     .schedules("backwards", splits -> WrittenSchedules.reversed(GEMM, 4, splits)));
     assertThat(study.reference()).isEqualTo(Overlap.unfused());
     assertThat(study.trials())
-        .extracting(trial -> (Configuration) trial.configuration())
+        .extracting(Study.Trial::configuration)
         .containsExactly(
             Overlap.pipelined(1),
             Overlap.pipelined(2),
@@ -380,11 +405,9 @@ class TunedProblemsTest {
           assertThat(refusal(() -> Tuner.on(world).layouts(TokenLayout.ZIGZAG)))
               .isEqualTo(
                   "layouts are of attention but the problem is not set; call attention(spec) before");
-          assertThat(refusal(() -> Tuner.on(world).attention(ATTENTION).schedule("mine", own)))
-              .startsWith("schedule `mine` needs a GEMM but the problem is attention");
           assertThat(refusal(() -> Tuner.on(world).schedule("mine", own)))
               .isEqualTo(
-                  "schedule `mine` needs a GEMM but the problem is not set; call gemm(spec) before");
+                  "schedule `mine` needs a problem but none is set; call gemm(spec) or attention(spec) before");
           assertThat(refusal(() -> Tuner.on(world).gemm(GEMM).schedule("ring", own)))
               .startsWith("schedule `ring` has the name of another one or of a method");
           assertThat(

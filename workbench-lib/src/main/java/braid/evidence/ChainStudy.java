@@ -29,7 +29,7 @@ public record ChainStudy(List<Tuning> overlaps, List<Tuned> tuned, Optional<Stri
   /// @param pipeline number of the pipeline in the chain, from 1
   /// @param study study of the chain with each tuning of this pipeline, beside the chain with this
   ///   pipeline unfused
-  public record Tuned(int pipeline, String problem, Study<Tuning> study) {}
+  public record Tuned(int pipeline, String problem, Study<? extends Tuning> study) {}
 
   public ChainStudy {
     overlaps = List.copyOf(overlaps);

@@ -446,7 +446,8 @@ public record Study<C extends Configuration>(
     varying.removeIf(
         name ->
             all.stream()
-                    // A default has no column, and is a value too; a schedule of one's own has none.
+                    // A default has no column, and is a value too; a schedule of one's own has
+                    // none.
                     .filter(each -> each.columns().containsKey(name) || !isOwn(each))
                     .map(each -> each.columns().getOrDefault(name, ""))
                     .distinct()
