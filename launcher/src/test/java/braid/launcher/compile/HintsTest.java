@@ -9,6 +9,8 @@ import java.lang.reflect.Modifier;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Stream;
+import jdk.jshell.Snippet;
+import jdk.jshell.SnippetEvent;
 import jdk.jshell.execution.LocalExecutionControl;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -166,6 +168,12 @@ class HintsTest {
         "CollectiveSpec.Library needs = null; => `CollectiveSpec.Library` is now `CollectiveSpec.LibraryNeeds`: `CollectiveSpec.LibraryNeeds needs = null;`",
         "import braid.GemmSpec; => write `import braid.model.GemmSpec;`",
         "Tuner.on(world).compare(null) => `Tuner.compare` is now `Tuner.on(world).steps(\"title\").step(\"name\", chain, pipeline or code).run()`",
+        "Tuner.on(world).steps(\"a\").run().bestName() => `study.bestName()` is now `study.best()`, whose text is the name: `Tuner.on(world).steps(\"a\").run().best()`",
+        "Tuner.on(world).steps(\"a\").run().tiedNames() => `study.tiedNames()` is now `study.ties()`: `Tuner.on(world).steps(\"a\").run().ties()`",
+        "Tuner.on(world).gemm(spec).run().fastestOverlap() => `study.fastestOverlap()` is now `study.fastest()`: `Tuner.on(world).gemm(spec).run().fastest()`",
+        "Tuner.on(world).gemm(spec).run().trials().getFirst().overlap() => `trial.overlap()` is now `trial.configuration()`: `Tuner.on(world).gemm(spec).run().trials().getFirst().configuration()`",
+        "Tuner.on(world).steps(\"a\").run().medianNanos(\"b\") => a configuration is found by its name: `study.medianNanos(study.configuration(\"name\"))`",
+        "Overlap how = Study.fromJson(\"\").best(); => a loaded study may be of anything: write `study.cast(Overlap.class).best()`",
         "world.size => write `world.size()`",
         "world.getRank() => did you mean `rank`?",
         "world.world_size() => did you mean `size`?",
@@ -190,6 +198,21 @@ class HintsTest {
       })
   void suggestsCodeThatCompiles(String source, String hint) {
     assertThat(error(source, FRONT).getLast().strip()).isEqualTo(hint);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "Overlap how = Tuner.on(world).steps(\"a\").run().best();",
+        "Overlap how = Tuner.on(world).attention(AttentionSpec.of(64, 4, 8)).run().best();",
+        "Study<Overlap> study = Tuner.on(world).steps(\"a\").run();",
+        "Overlap how = Tuner.on(world).gemm(spec).schedule(\"mine\", null).run().best();"
+      })
+  void aStudyHasConfigurationsOfItsProblem(String source) {
+    assertThat(error(source, FRONT).getFirst()).contains("incompatible types");
+    assertThat(compiler.eval("Overlap how = Tuner.on(world).gemm(spec).run().best();").getFirst())
+        .extracting(SnippetEvent::status)
+        .isEqualTo(Snippet.Status.VALID);
   }
 
   @Test

@@ -58,7 +58,8 @@ public record RankedConfigurations(
   /// Returns problem and machine, and the settings that all configurations share.
   public String shared() {
     var common = new LinkedHashMap<>(configurations.getFirst().configuration().columns());
-    common.keySet().removeAll(varying);
+    configurations.forEach(
+        each -> common.entrySet().retainAll(each.configuration().columns().entrySet()));
     return ofPipeline() && !common.isEmpty()
         ? setting + "\nall with " + ConfigurationLabel.settings(common)
         : setting;

@@ -121,8 +121,9 @@ public final class ConfigurationLabel {
       return named.name();
     }
     var settings = how.columns();
+    boolean isWhole = NEVER_SPLIT.contains(settings.getOrDefault("method", ""));
     settings.keySet().retainAll(varying);
-    if (NEVER_SPLIT.contains(settings.getOrDefault("method", ""))) {
+    if (isWhole) {
       settings.remove("splits");
     }
     if (settings.size() > MOST_EXPLICIT) {
@@ -240,7 +241,7 @@ public final class ConfigurationLabel {
     }
     return switch (name) {
       case "pattern" -> pattern(value);
-      case "method", "dtype", "steps", "exchange" -> value;
+      case "method", "dtype", "steps", "exchange", "layout" -> value;
       case "ulysses ranks" -> value + " ranks per all-to-all";
       case "features" -> "with " + value.replace("+", " and ");
       case "transport" -> "over " + value.replace('_', ' ');
