@@ -7,6 +7,7 @@ import braid.AttentionTest.RandomCase;
 import braid.PlainAttention.Expected;
 import braid.PlainAttention.Gradients;
 import braid.PlainAttention.Inputs;
+import braid.internal.selftest.AttentionCase;
 import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
@@ -175,7 +176,7 @@ class AttentionGradientTest {
 
   /// Runs with NaN in all inputs of padding.
   static void paddingHasNoGradient(ProcessGroup world, AttentionSpec spec, ContextParallel method) {
-    var sequences = PlainAttention.sequenceOf(spec);
+    var sequences = AttentionCase.sequences(spec);
     try (var attention = Attention.on(world).spec(spec).method(method).build();
         var backward = Attention.on(world).method(method).backward().forward(attention).build()) {
       var mine = PlainAttention.positions(spec, world.size(), world.rank());
