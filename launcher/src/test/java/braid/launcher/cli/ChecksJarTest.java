@@ -56,7 +56,7 @@ class ChecksJarTest {
   @ParameterizedTest
   @ValueSource(strings = {"selftest -n 2 --quick", "soak --help", "bench front --starts 1"})
   void aMissingJarIsNamedInOneLine(String command) throws Exception {
-    var ran = run(product(), command.split(" "));
+    var ran = run(product(), command.split(" ", -1));
     assertThat(ran.exitCode()).isEqualTo(2);
     assertThat(ran.out()).isEmpty();
     assertThat(ran.err())
@@ -69,7 +69,7 @@ class ChecksJarTest {
   @CsvSource({"workbench-lib, launcher", "native, launcher workbench-lib"})
   void theJarThatOthersNeedIsNamed(String missing, String present) throws Exception {
     var classPath = new ArrayList<>(product());
-    for (var module : present.split(" ")) {
+    for (var module : present.split(" ", -1)) {
       classPath.add(target(module, "checks-classes").toString());
     }
     assertThat(run(classPath, "selftest", "--quick").err())
