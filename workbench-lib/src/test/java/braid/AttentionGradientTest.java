@@ -7,6 +7,7 @@ import braid.AttentionTest.RandomCase;
 import braid.PlainAttention.Expected;
 import braid.PlainAttention.Gradients;
 import braid.PlainAttention.Inputs;
+import braid.internal.selftest.AttentionCase;
 import braid.internal.selftest.Sweep;
 import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
@@ -174,7 +175,7 @@ class AttentionGradientTest {
 
   /// Runs with NaN in all inputs of padding.
   static void paddingHasNoGradient(ProcessGroup world, AttentionSpec spec, ContextParallel method) {
-    var sequences = PlainAttention.sequenceOf(spec);
+    var sequences = AttentionCase.sequences(spec);
     try (var attention = Pipeline.on(world).attention(spec).overlap(method).build();
         var backward = Pipeline.on(world).overlap(method).backward(attention).build()) {
       var mine = PlainAttention.positions(spec, world.size(), world.rank());

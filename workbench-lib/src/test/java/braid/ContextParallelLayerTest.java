@@ -1,5 +1,6 @@
 package braid;
 
+import static braid.natives.kernels.PlainAttention.all;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.evidence.ChainStudy;
@@ -11,6 +12,8 @@ import braid.model.Overlap;
 import braid.model.Span;
 import braid.model.Timing;
 import braid.model.TokenLayout;
+import braid.natives.kernels.PlainAttention.Errors;
+import braid.natives.kernels.PlainAttention.Shape;
 import braid.schedule.Tokens;
 import java.util.ArrayList;
 import java.util.List;
@@ -62,28 +65,19 @@ class ContextParallelLayerTest {
       var query = times(tokens, q, sequence, HIDDEN, WIDTH);
       var key = times(tokens, k, sequence, HIDDEN, KV_WIDTH);
       var value = times(tokens, v, sequence, HIDDEN, KV_WIDTH);
-      var attended = new double[sequence * WIDTH];
-      for (int i = 0; i < sequence; i++) {
-        for (int head = 0; head < HEADS; head++) {
-          int kv = head * KV_HEADS / HEADS * HEAD_SIZE;
-          var weights = new double[i + 1];
-          double sum = 0;
-          for (int j = 0; j <= i; j++) {
-            double score = 0;
-            for (int c = 0; c < HEAD_SIZE; c++) {
-              score += query[i * WIDTH + head * HEAD_SIZE + c] * key[j * KV_WIDTH + kv + c];
-            }
-            weights[j] = Math.exp(score / Math.sqrt(HEAD_SIZE));
-            sum += weights[j];
-          }
-          for (int j = 0; j <= i; j++) {
-            for (int c = 0; c < HEAD_SIZE; c++) {
-              attended[i * WIDTH + head * HEAD_SIZE + c] +=
-                  weights[j] / sum * value[j * KV_WIDTH + kv + c];
-            }
-          }
-        }
-      }
+      var shape =
+          new Shape(
+              sequence, sequence, HEADS, HEADS / KV_HEADS, HEAD_SIZE, 1 / Math.sqrt(HEAD_SIZE));
+      var attended =
+          new braid.natives.kernels.PlainAttention(
+                  shape,
+                  (row, other) -> other <= row,
+                  braid.natives.kernels.PlainAttention.numbers(WIDTH, query),
+                  braid.natives.kernels.PlainAttention.numbers(KV_WIDTH, key),
+                  braid.natives.kernels.PlainAttention.numbers(KV_WIDTH, value))
+              .forward(Errors.FP32, all(sequence))
+              .output()
+              .values();
       return times(attended, o, sequence, WIDTH, HIDDEN);
     }
 

@@ -4,18 +4,36 @@ import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 
 import com.tngtech.archunit.core.domain.JavaClass;
-import com.tngtech.archunit.core.importer.ImportOption.DoNotIncludeTests;
+import com.tngtech.archunit.core.importer.Location;
 import com.tngtech.archunit.junit.AnalyzeClasses;
 import com.tngtech.archunit.junit.ArchTest;
+import com.tngtech.archunit.junit.LocationProvider;
 import com.tngtech.archunit.lang.ArchRule;
 import com.tngtech.archunit.library.dependencies.SliceAssignment;
 import com.tngtech.archunit.library.dependencies.SliceIdentifier;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// Imports only point down, from floor to floor and within each.
-@AnalyzeClasses(packages = "braid", importOptions = DoNotIncludeTests.class)
+@AnalyzeClasses(locations = FloorsTest.Compiled.class)
 class FloorsTest {
+  /// Product and checks as they are packaged; the tests have compiled the checks too.
+  static final class Compiled implements LocationProvider {
+    @Override
+    public Set<Location> get(Class<?> testClass) {
+      return Stream.of("classes", "checks-classes")
+          .flatMap(
+              classes ->
+                  Stream.of(".", "../native").map(module -> Path.of(module, "target", classes)))
+          .map(Location::of)
+          .collect(Collectors.toSet());
+    }
+  }
+
   private record Floor(String name, List<String> packages) {
     static Floor of(String name, String... packages) {
       return new Floor(name, List.of(packages));

@@ -1,6 +1,5 @@
 package braid.launcher.bench;
 
-import braid.launcher.bench.life.LifeCommand;
 import braid.launcher.cli.CheckCommand;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -13,7 +12,6 @@ import picocli.CommandLine.Spec;
     description = "Measures Braid and compares it with ipyparallel and PyTorch.",
     subcommands = {
       FrontCommand.class,
-      LifeCommand.class,
       GpuCommand.class,
       StartProbe.class,
     },
@@ -25,6 +23,6 @@ public final class BenchCommand implements Runnable, CheckCommand {
 
   @Override
   public void run() {
-    throw new ParameterException(spec.commandLine(), "a command is missing: front, life or gpu");
+    throw new ParameterException(spec.commandLine(), "a command is missing: front or gpu");
   }
 }

@@ -5,7 +5,7 @@ import braid.model.MimeBundle;
 import java.io.IOException;
 
 /// Collects the output of a cell, so that a benchmark can check it.
-public final class CapturedOutput implements CellOutput {
+final class CapturedOutput implements CellOutput {
   private final StringBuilder printed = new StringBuilder();
 
   public String printed() {

@@ -1,6 +1,5 @@
 package braid.launcher.bench;
 
-import braid.launcher.bench.report.Measure;
 import braid.launcher.cell.Cell;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
@@ -9,8 +8,10 @@ import braid.model.BackendKind;
 import braid.model.BraidException;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -38,6 +39,10 @@ final class CellRounds {
       return this == PRINTING ? "1\n" : "";
     }
 
+    String title() {
+      return name().toLowerCase(Locale.ROOT);
+    }
+
     private String result() {
       return this == EXPRESSION ? "2" : "";
     }
@@ -56,7 +61,7 @@ final class CellRounds {
   /// A session and the times of its cells in milliseconds.
   private static final class TimedSession {
     final Session session;
-    final CellTimes cells = new CellTimes();
+    final Map<CellKind, List<Double>> cells = new EnumMap<>(CellKind.class);
     final Map<String, List<Double>> stages = new LinkedHashMap<>();
     private int run;
 
@@ -70,7 +75,7 @@ final class CellRounds {
       if (!counts) {
         return;
       }
-      cells.add(kind, millis);
+      cells.computeIfAbsent(kind, _ -> new ArrayList<>()).add(millis);
       if (kind == CellKind.EXPRESSION) {
         var after = session.stages();
         STAGES.forEach(
@@ -127,19 +132,21 @@ final class CellRounds {
 
   Map<Integer, Measure> cells(CellKind kind) {
     var measures = new LinkedHashMap<Integer, Measure>();
-    byRanks.forEach((ranks, timed) -> measures.put(ranks, Measure.tenths(timed.cells.of(kind))));
+    byRanks.forEach(
+        (ranks, timed) ->
+            measures.put(ranks, Measure.tenths(timed.cells.getOrDefault(kind, List.of()))));
     return measures;
   }
 
-  /// Returns the time of each stage of an expression cell, per number of ranks.
-  Map<Integer, Map<String, Measure>> stages() {
-    var all = new LinkedHashMap<Integer, Map<String, Measure>>();
+  /// Returns the time of each stage of an expression cell by number of ranks.
+  Map<String, Map<Integer, Measure>> stages() {
+    var all = new LinkedHashMap<String, Map<Integer, Measure>>();
     byRanks.forEach(
-        (ranks, timed) -> {
-          var stages = new LinkedHashMap<String, Measure>();
-          timed.stages.forEach((stage, millis) -> stages.put(stage, Measure.tenths(millis)));
-          all.put(ranks, stages);
-        });
+        (ranks, timed) ->
+            timed.stages.forEach(
+                (stage, millis) ->
+                    all.computeIfAbsent(stage, _ -> new LinkedHashMap<>())
+                        .put(ranks, Measure.tenths(millis))));
     return all;
   }
 }

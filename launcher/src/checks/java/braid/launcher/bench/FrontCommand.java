@@ -1,17 +1,10 @@
 package braid.launcher.bench;
 
 import braid.launcher.ExitCode;
-import braid.launcher.OutputFile;
-import braid.launcher.bench.report.JsonReport;
-import braid.launcher.bench.report.MarkdownReport;
-import braid.launcher.bench.report.TextReport;
 import braid.launcher.machine.RankCount;
 import braid.model.BraidException;
-import braid.natives.WholeFile;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.concurrent.Callable;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -25,12 +18,8 @@ import picocli.CommandLine.Spec;
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {" 0:measured, whether limits were met or not", " 2:a mistake in the options"},
     footerHeading = "%nExamples:%n",
-    footer = {
-      "  braid bench front",
-      "  braid bench front --breakdown --starts 9",
-      "  braid bench front --markdown docs/results/front.md --json front.json",
-    })
-public final class FrontCommand implements Callable<Integer> {
+    footer = {"  braid bench front", "  braid bench front --starts 9 > docs/results/front.md"})
+final class FrontCommand implements Callable<Integer> {
   private static final int MAX_REPEATS = 10_000;
 
   @Option(
@@ -51,20 +40,6 @@ public final class FrontCommand implements Callable<Integer> {
       description = "Fresh processes whose start is timed. Default: ${DEFAULT-VALUE}.")
   private int starts = 5;
 
-  @Option(
-      names = "--breakdown",
-      description = "Also print the time of each stage of an expression cell.")
-  private boolean breakdown;
-
-  @Option(
-      names = "--json",
-      paramLabel = "FILE",
-      description = "Write all measurements to this file.")
-  private @Nullable Path json;
-
-  @Option(names = "--markdown", paramLabel = "FILE", description = "Write the table to this file.")
-  private @Nullable Path markdown;
-
   @Spec private CommandSpec spec = CommandSpec.create();
 
   @Override
@@ -72,9 +47,6 @@ public final class FrontCommand implements Callable<Integer> {
     check("--cells", cells, 1);
     check("--warm-up", warmUp, 0);
     check("--starts", starts, 1);
-    checkWritable("--json", json);
-    checkWritable("--markdown", markdown);
-
     var console = spec.commandLine();
     var bench =
         new FrontBench(
@@ -86,16 +58,8 @@ public final class FrontCommand implements Callable<Integer> {
               console.getErr().println("braid bench: " + line);
               console.getErr().flush();
             });
-    var report = bench.run();
-
-    var out = console.getOut();
-    out.print(TextReport.of(report));
-    if (breakdown) {
-      out.print(TextReport.stages(report));
-    }
-    out.flush();
-    write(markdown, MarkdownReport.of(report));
-    write(json, JsonReport.of(report));
+    console.getOut().print(bench.report());
+    console.getOut().flush();
     return ExitCode.OK.code();
   }
 
@@ -104,19 +68,6 @@ public final class FrontCommand implements Callable<Integer> {
       throw new BraidException(
           "%s must be %d..%d but was %d; try %s %d"
               .formatted(option, least, MAX_REPEATS, count, option, Math.max(least, 5)));
-    }
-  }
-
-  /// Checks a file before minutes of measuring.
-  private static void checkWritable(String option, @Nullable Path file) {
-    if (file != null) {
-      OutputFile.writable(option, file);
-    }
-  }
-
-  private static void write(@Nullable Path file, String text) throws IOException {
-    if (file != null) {
-      WholeFile.write(file, text);
     }
   }
 }

@@ -2,7 +2,6 @@ package braid.launcher.bench;
 
 import braid.bench.Form;
 import braid.bench.Workload;
-import braid.launcher.bench.report.Measure;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.Comparator;

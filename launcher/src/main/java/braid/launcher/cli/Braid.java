@@ -10,7 +10,6 @@ import braid.launcher.cli.jupyter.KernelCommand;
 import braid.launcher.cli.jupyter.LabCommand;
 import braid.launcher.cli.run.VisibleText;
 import java.nio.file.Path;
-import java.util.ServiceLoader;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.HelpCommand;
@@ -119,7 +118,7 @@ public final class Braid implements Runnable {
   public static CommandLine commandLine() {
     var braid = new Braid();
     var line = new CommandLine(braid);
-    ServiceLoader.load(CheckCommand.class).forEach(line::addSubcommand);
+    CheckCommand.addTo(line);
     return line.addSubcommand(new HelpCommand())
         .setUsageHelpAutoWidth(true)
         .registerConverter(Path.class, WorkingDirectory::resolve)

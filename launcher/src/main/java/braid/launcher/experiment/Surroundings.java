@@ -60,7 +60,8 @@ public final class Surroundings {
     return json;
   }
 
-  private static JsonObject machine() {
+  /// Returns the processor, memory, system and load of this machine.
+  public static JsonObject machine() {
     var bean = ManagementFactory.getOperatingSystemMXBean();
     var json = new JsonObject();
     json.addProperty("host", line(Path.of("/proc/sys/kernel/hostname")).orElse("not told"));

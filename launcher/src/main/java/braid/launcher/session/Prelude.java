@@ -22,12 +22,14 @@ final class Prelude {
           "import braid.model.*;",
           "import braid.schedule.*;",
           "import braid.schedule.simulation.Machine;",
-          "import braid.selftest.SelfTest;",
           "import static braid.model.DType.*;",
           "import static braid.Display.*;",
           "import static braid.model.MemoryKind.*;",
           "import static braid.model.Method.*;",
           "import static braid.model.Transport.*;");
+
+  /// Imported only if the jar of the library's checks is installed.
+  private static final String SELF_TEST = "braid.selftest.SelfTest";
 
   /// Declared on the ranks only: the front is not a rank.
   static final String WORLD = "var world = ProcessGroup.world();";
@@ -40,6 +42,9 @@ final class Prelude {
 
   static void imports(CellCompiler compiler) {
     IMPORTS.forEach(snippet -> eval(compiler, snippet));
+    if (ClassLoader.getSystemResource(SELF_TEST.replace('.', '/') + ".class") != null) {
+      eval(compiler, "import %s;".formatted(SELF_TEST));
+    }
   }
 
   static void eval(CellCompiler compiler, String snippet) {

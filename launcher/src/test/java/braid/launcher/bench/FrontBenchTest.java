@@ -3,23 +3,15 @@ package braid.launcher.bench;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
-import braid.launcher.bench.report.FrontReport;
-import braid.launcher.bench.report.JsonReport;
-import braid.launcher.bench.report.Machine;
-import braid.launcher.bench.report.MarkdownReport;
-import braid.launcher.bench.report.Measure;
-import braid.launcher.bench.report.Row;
-import braid.launcher.bench.report.TextReport;
 import braid.launcher.cli.Braid;
-import com.google.gson.JsonParser;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -29,88 +21,59 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 /// Runs the benchmark on real processes with the fewest repeats that still yield results.
 @Execution(ExecutionMode.CONCURRENT)
 class FrontBenchTest {
-  private static Row row(FrontReport report, String beginning) {
-    return report.rows().stream()
-        .filter(row -> row.what().startsWith(beginning))
+  private static final FrontBench SMALLEST = new FrontBench(List.of(1, 2), 1, 1, 3, _ -> {});
+
+  /// Returns the cells of the row that begins with a name.
+  private static List<String> row(String report, String name) {
+    return report
+        .lines()
+        .filter(line -> line.startsWith("| " + name))
         .findFirst()
+        .map(line -> Arrays.stream(line.split("\\|", -1)).map(String::strip).toList())
         .orElseThrow();
   }
 
-  private static double median(Row row, int ranks) {
-    return Optional.ofNullable(row.byRanks().get(ranks)).orElseThrow().median();
+  private static double median(List<String> row, int column) {
+    return Double.parseDouble(row.get(column).replaceAll(" .*", ""));
   }
 
   @Test
   void startsCellsAndMemoryAreMeasuredOnRealProcesses() throws Exception {
-    var steps = new ArrayList<String>();
-    var report = new FrontBench(List.of(1, 2), 1, 1, 3, steps::add).run();
-
-    double ready = median(row(report, "start to ranks ready"), 2);
-    double first = median(row(report, "start to the first result"), 2);
+    var report = SMALLEST.report();
+    double ready = median(row(report, "start to ranks ready"), 3);
     assertThat(ready).isPositive();
-    assertThat(first).isGreaterThan(ready);
-    assertThat(median(row(report, "expression"), 1)).isPositive();
-    assertThat(row(report, "printing").byRanks()).containsOnlyKeys(1, 2);
-    assertThat(median(row(report, "an idle rank"), 2)).isBetween(10.0, 1000.0);
-    assertThat(median(row(report, "the front"), 2))
-        .isGreaterThan(median(row(report, "an idle rank"), 2));
-    assertThat(median(row(report, "processes"), 2)).isEqualTo(3);
-    assertThat(report.stages()).containsOnlyKeys(1, 2);
-    assertThat(TextReport.stages(report)).contains("compile").contains("wait for their output");
-    assertThat(TextReport.of(report)).contains("not measured");
-    assertThat(steps).isNotEmpty();
+    assertThat(median(row(report, "start to the first result"), 3)).isGreaterThan(ready);
+    assertThat(median(row(report, "expression cell"), 2)).isPositive();
+    assertThat(median(row(report, "printing cell"), 3)).isPositive();
+    double rank = median(row(report, "an idle rank"), 3);
+    assertThat(rank).isBetween(10.0, 1000.0);
+    assertThat(median(row(report, "the front"), 3)).isGreaterThan(rank);
+    assertThat(median(row(report, "processes"), 3)).isEqualTo(3);
+    assertThat(row(report, "expression cell")).contains("25 at 4", "not measured");
+    assertThat(median(row(report, "compile"), 2)).isPositive();
     // The remark about a missing ipyparallel appears exactly if it is missing.
-    assertThat(report.remarks())
-        .anyMatch(
-            remark ->
-                remark.contains("ipyparallel")
-                    && remark.contains(Ipyparallel.REMEDY)
-                        == row(report, "processes").peer().isEmpty());
+    assertThat(report.contains(FrontProcess.PEER_REMEDY))
+        .isEqualTo(row(report, "processes").get(6).equals("–"));
   }
 
   @Test
   void aLimitIsMetOrMissedByTheMedianAtItsRanks() {
-    var limit = Optional.of(new Row.Limit(25, 4));
     var measures = Map.of(4, new Measure(25, 10, 90, 50), 8, new Measure(26, 10, 90, 50));
-    assertThat(new Row("a", "ms", measures, limit, Optional.empty()).verdict())
-        .contains(Row.Verdict.MET);
-    assertThat(
-            new Row("a", "ms", measures, Optional.of(new Row.Limit(25, 8)), Optional.empty())
-                .verdict())
-        .contains(Row.Verdict.MISSED);
-    assertThat(new Row("a", "ms", Map.of(), limit, Optional.empty()).verdict())
-        .contains(Row.Verdict.UNMEASURED);
+    assertThat(SMALLEST.row("a", measures, 25.0, 4, null)).contains("met");
+    assertThat(SMALLEST.row("a", measures, 25.0, 8, null)).contains("MISSED");
+    assertThat(SMALLEST.row("a", Map.of(), 25.0, 4, null)).contains("not measured");
   }
 
   @Test
-  void allFacesShowTheSameMeasures() {
-    var report =
-        new FrontReport(
-            Machine.here(),
-            List.of(1, 4),
-            List.of(
-                new Row(
-                    "expression cell",
-                    "ms",
-                    Map.of(4, new Measure(15.72, 13.7, 18.3, 50)),
-                    Optional.of(new Row.Limit(25, 4)),
-                    Optional.of(new Measure(10, 9, 12, 50)))),
-            Map.of(),
-            List.of("a remark"));
-    assertThat(TextReport.of(report))
-        .contains("15.7 (13.7–18.3)", "25 at 4", "met", "10 (9–12)", "1.57", "a remark");
-    assertThat(MarkdownReport.of(report))
-        .contains(
-            "| expression cell, ms | – | 15.7 (13.7–18.3) | 25 at 4 | met | 10 (9–12) | 1.57 |");
-    var row =
-        JsonParser.parseString(JsonReport.of(report))
-            .getAsJsonObject()
-            .getAsJsonArray("rows")
-            .get(0)
-            .getAsJsonObject();
-    assertThat(row.getAsJsonObject("braid").getAsJsonObject("4").get("median").getAsDouble())
-        .isEqualTo(15.72);
-    assertThat(row.get("verdict").getAsString()).isEqualTo("met");
+  void aRowComparesBraidWithAsManyEngines() {
+    var bench = new FrontBench(List.of(1, 4), 1, 1, 1, _ -> {});
+    var braid = Map.of(4, new Measure(15.72, 13.7, 18.3, 50));
+    var row = bench.row("cell, ms", braid, 25.0, 4, new Measure(10, 9, 12, 50));
+    assertThat(row)
+        .containsExactly(
+            "cell, ms", "–", "15.7 (13.7–18.3)", "25 at 4", "met", "10 (9–12)", "1.57");
+    assertThat(FrontBench.aligned(List.of(List.of("a", "long"), List.of("wide", "b"))))
+        .isEqualTo("| a    | long |\n|------|------|\n| wide | b    |\n");
   }
 
   @Test
@@ -140,13 +103,9 @@ class FrontBenchTest {
   }
 
   @Test
-  void mistakesAreToldBeforeAnythingIsMeasured(@TempDir Path directory) {
+  void mistakesAreToldBeforeAnythingIsMeasured() {
     assertThat(refusal("--cells", "0"))
         .contains("--cells must be 1..10000 but was 0; try --cells 5");
-    assertThat(refusal("--markdown", directory.resolve("no/such/front.md").toString()))
-        .contains("--markdown must be a file to write but ")
-        .contains("is in a directory that does not exist; try mkdir -p");
-    assertThat(directory).isEmptyDirectory();
   }
 
   private static String refusal(String... options) {

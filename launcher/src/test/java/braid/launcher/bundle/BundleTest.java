@@ -14,6 +14,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
@@ -61,6 +62,11 @@ class BundleTest {
         .contains(bundle.resolve("jre") + "\n")
         .containsPattern("OpenBLAS +ok ")
         .contains("Everything Braid needs is available.\n");
+    try (var jars = Files.list(bundle.resolve("lib"))) {
+      assertThat(jars.filter(jar -> jar.toString().endsWith("-checks.jar"))).hasSize(3);
+    }
+    assertThat(run(braid.toString(), "selftest", "-n", "1", "--quick", "--backend", "host"))
+        .contains(", 0 wrong, ");
     var notebook = bundle + "/notebooks/01_first_overlap.ipynb";
     var command = new ArrayList<>(List.of(braid.toString(), "run", notebook, "-n", "2"));
     List.of("m=768", "n=512", "k=128").forEach(size -> command.addAll(List.of("-p", size)));
@@ -75,12 +81,17 @@ class BundleTest {
     run("chmod", "-R", "u+w", bundle.toString());
   }
 
-  private static List<Path> classPath() {
-    return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator, -1))
-        .filter(entry -> !entry.matches(OF_TESTS))
-        .map(Path::of)
-        .filter(Files::exists)
-        .toList();
+  /// Returns the tests' class path without the tests, with the jar of the launcher's checks.
+  private static List<Path> classPath() throws IOException {
+    var own =
+        Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator, -1))
+            .filter(entry -> !entry.matches(OF_TESTS))
+            .map(Path::of)
+            .filter(Files::exists);
+    try (var built = Files.list(Path.of("target"));
+        var checks = built.filter(file -> file.toString().endsWith("-checks.jar"))) {
+      return Stream.concat(own, checks).toList();
+    }
   }
 
   /// Runs a command in an environment that neither names Java nor has it on the path.

@@ -56,7 +56,7 @@ class BraidScriptTest {
   }
 
   /// Creates a checkout with a source in each module. `mvn` on the path of `run` builds it: it
-  /// makes two jars with the source as content, and adds a line to `builds`.
+  /// makes jars with the source as content, and adds a line to `builds`.
   private Path checkout(Path home) throws IOException {
     Files.createDirectories(home);
     Files.createFile(home.resolve("pom.xml"));
@@ -77,6 +77,8 @@ class BraidScriptTest {
         mkdir -p launcher/target/lib
         cp launcher/src/main/A.java launcher/target/lib/library.jar
         cp launcher/src/main/A.java launcher/target/braid-launcher-1.jar
+        cp launcher/src/main/A.java launcher/target/braid-launcher-1-checks.jar
+        cp launcher/src/main/A.java launcher/target/braid-launcher-1-sources.jar
         """
             .formatted(builds()));
     assertThat(mvn.toFile().setExecutable(true)).isTrue();
@@ -267,7 +269,7 @@ class BraidScriptTest {
     assertThat(copying.waitFor()).isZero();
     var copied = run(environment, directory.resolve("copy/braid"), "--version");
     assertThat(jars(copied.out()))
-        .hasSize(2)
+        .hasSize(3)
         .allMatch(jar -> jar.startsWith(directory.resolve("copy")))
         .allMatch(
             jar ->
@@ -308,7 +310,7 @@ class BraidScriptTest {
     environment.remove("DURING_BUILD");
     var result = run(environment, script, "--version");
     assertThat(result.exitCode()).as(result.out()).isZero();
-    assertThat(jars(result.out())).hasSize(2).allMatch(Files::isRegularFile);
+    assertThat(jars(result.out())).hasSize(3).allMatch(Files::isRegularFile);
     assertThat(half).doesNotExist();
     assertThat(builds()).content().hasLineCount(2);
   }

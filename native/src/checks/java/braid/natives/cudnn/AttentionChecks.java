@@ -1,61 +1,70 @@
 package braid.natives.cudnn;
 
+import static braid.natives.cudnn.AttentionProblem.Type.BF16;
+import static braid.natives.cudnn.AttentionProblem.Type.FP16;
+
 import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuStream;
+import braid.natives.kernels.PlainAttention;
+import braid.natives.kernels.PlainAttention.Bounded;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import java.util.Random;
 
-/// Compares cuDNN's attention with plain loops on the GPU that will run it, and times large cases.
-public final class AttentionChecks {
-  private static final int TIMED_RUNS = 10;
+/// Compares cuDNN's attention, alone and packed, with plain loops on the GPU that will run it.
+final class AttentionChecks {
+  private static final int[][] EQUAL = {{128, 128, 0, 0}, {128, 128, 0, 0}, {128, 128, 0, 0}};
+  private static final int[][] UNEQUAL = {
+    {1, 1, 0, 0}, {300, 300, 0, 0}, {77, 77, 0, 0}, {2, 2, 0, 0}, {500, 500, 0, 0}
+  };
+  private static final int[][] GAPS = {{65, 65, 7, 7}, {130, 130, 62, 62}, {9, 9, 1, 1}};
+  private static final int[][] OTHER_KEYS = {{50, 130, 0, 3}, {200, 60, 10, 0}, {64, 64, 0, 0}};
 
-  private static final List<AttentionProblem> SMALL =
+  private static final List<PackedProblem> PROBLEMS =
       List.of(
-          problem(AttentionProblem.Type.BF16, 4, 4, 128, 256, 256, false, 0, 0),
-          problem(AttentionProblem.Type.BF16, 4, 2, 128, 256, 256, true, 0, 0),
-          problem(AttentionProblem.Type.BF16, 3, 1, 64, 77, 333, false, 0, 0),
-          problem(AttentionProblem.Type.FP16, 3, 3, 128, 333, 77, true, 0, 0),
-          problem(AttentionProblem.Type.BF16, 4, 2, 128, 200, 257, true, 57, 0),
-          problem(AttentionProblem.Type.BF16, 4, 2, 128, 100, 257, true, 20, 0),
-          problem(AttentionProblem.Type.BF16, 2, 2, 128, 100, 200, true, 300, 0),
-          problem(AttentionProblem.Type.BF16, 2, 2, 128, 256, 256, true, 0, 100),
-          problem(AttentionProblem.Type.BF16, 2, 1, 128, 150, 300, true, 150, 40),
-          problem(AttentionProblem.Type.BF16, 2, 1, 128, 150, 300, true, 280, 140),
-          problem(AttentionProblem.Type.BF16, 2, 1, 64, 300, 150, true, 0, 151),
-          problem(AttentionProblem.Type.FP16, 2, 2, 40, 65, 129, true, 64, 0),
-          problem(AttentionProblem.Type.BF16, 1, 1, 8, 1, 300, false, 0, 0),
-          problem(AttentionProblem.Type.BF16, 1, 1, 256, 130, 130, true, 0, 0));
+          alone(BF16, 4, 4, 128, 256, 256, false, 0, 0),
+          alone(BF16, 4, 2, 128, 256, 256, true, 0, 0),
+          alone(BF16, 3, 1, 64, 77, 333, false, 0, 0),
+          alone(FP16, 3, 3, 128, 333, 77, true, 0, 0),
+          alone(BF16, 4, 2, 128, 200, 257, true, 57, 0),
+          alone(BF16, 4, 2, 128, 100, 257, true, 20, 0),
+          alone(BF16, 2, 2, 128, 100, 200, true, 300, 0),
+          alone(BF16, 2, 2, 128, 256, 256, true, 0, 100),
+          alone(BF16, 2, 1, 128, 150, 300, true, 150, 40),
+          alone(BF16, 2, 1, 128, 150, 300, true, 280, 140),
+          alone(BF16, 2, 1, 64, 300, 150, true, 0, 151),
+          alone(FP16, 2, 2, 40, 65, 129, true, 64, 0),
+          alone(BF16, 1, 1, 8, 1, 300, false, 0, 0),
+          alone(BF16, 1, 1, 256, 130, 130, true, 0, 0),
+          PackedProblem.of(BF16, 4, 4, 128, true, 0, 0, EQUAL),
+          PackedProblem.of(BF16, 4, 2, 128, true, 0, 0, UNEQUAL),
+          PackedProblem.of(FP16, 3, 1, 64, true, 0, 0, GAPS),
+          PackedProblem.of(BF16, 4, 2, 64, false, 0, 0, OTHER_KEYS),
+          PackedProblem.of(BF16, 2, 2, 128, true, 0, 0, OTHER_KEYS),
+          PackedProblem.of(BF16, 4, 1, 128, true, 0, 100, UNEQUAL),
+          PackedProblem.of(FP16, 2, 2, 48, true, 0, 30, GAPS),
+          PackedProblem.of(BF16, 2, 1, 256, true, 0, 0, UNEQUAL));
 
-  private static final List<AttentionProblem> REFUSED =
+  private static final List<PackedProblem> REFUSED =
       List.of(
-          problem(AttentionProblem.Type.BF16, 2, 2, 100, 64, 64, false, 0, 0),
-          problem(AttentionProblem.Type.BF16, 2, 2, 264, 64, 64, false, 0, 0),
-          problem(AttentionProblem.Type.BF16, 2, 2, 64, 64, 64, true, -1, 0),
-          problem(AttentionProblem.Type.BF16, 2, 2, 64, 300, 150, true, 0, 100));
+          alone(BF16, 2, 2, 100, 64, 64, false, 0, 0),
+          alone(BF16, 2, 2, 264, 64, 64, false, 0, 0),
+          alone(BF16, 2, 2, 64, 64, 64, true, -1, 0),
+          alone(BF16, 2, 2, 64, 300, 150, true, 0, 100));
 
-  private static final List<AttentionProblem> LARGE =
-      List.of(
-          problem(AttentionProblem.Type.BF16, 32, 32, 128, 8192, 8192, true, 0, 0),
-          problem(AttentionProblem.Type.BF16, 32, 32, 128, 8192, 8192, false, 0, 0),
-          problem(AttentionProblem.Type.BF16, 32, 8, 128, 8192, 8192, true, 0, 0),
-          problem(AttentionProblem.Type.BF16, 32, 8, 128, 4096, 8192, true, 4096, 0),
-          problem(AttentionProblem.Type.BF16, 32, 8, 128, 4096, 4096, false, 0, 0),
-          problem(AttentionProblem.Type.BF16, 32, 8, 128, 4096, 8192, true, 4096, 1024));
-
-  private final Gpu gpu;
   private final Cudnn cudnn;
   private final GpuStream stream;
   private final CheckedMemory memory;
 
   AttentionChecks(Gpu gpu, Cudnn cudnn, GpuStream stream) {
-    this.gpu = gpu;
     this.cudnn = cudnn;
     this.stream = stream;
     this.memory = new CheckedMemory(gpu, stream);
   }
 
-  static AttentionProblem problem(
+  private static PackedProblem alone(
       AttentionProblem.Type type,
       int heads,
       int kvHeads,
@@ -65,215 +74,194 @@ public final class AttentionChecks {
       boolean causal,
       int shift,
       int window) {
-    return new AttentionProblem(
-        type,
-        heads,
-        kvHeads,
-        headSize,
-        rows,
-        keys,
-        causal,
-        shift,
-        window,
-        (float) (1 / Math.sqrt(headSize)));
+    return PackedProblem.of(
+        type, heads, kvHeads, headSize, causal, shift, window, new int[] {rows, keys, 0, 0});
   }
 
-  /// Checks device 0 and prints each result. Exits with 1 if one is wrong.
-  public static void main(String[] args) {
-    var missing = Gpu.missing();
-    if (missing.isPresent()) {
-      System.err.println("cuDNN cannot be checked: " + missing.get());
-      System.exit(1);
-    }
-    boolean right;
-    long begun = System.nanoTime();
-    try (var gpu = Gpu.open(0, "check");
-        var cudnn = Cudnn.open(gpu);
-        var stream = gpu.stream(gpu.leastPriority())) {
-      System.out.printf(
-          "%s, cuDNN %s, opened in %.0f ms%n",
-          gpu.where(), cudnn.version(), (System.nanoTime() - begun) / 1e6);
-      var checks = new AttentionChecks(gpu, cudnn, stream);
-      right = checks.areRight();
-      for (var problem : LARGE) {
-        checks.time(problem);
-      }
-    }
-    if (!right) {
-      System.exit(1);
-    }
-  }
-
-  /// Checks all small cases and prints each result; returns whether all are right.
-  static boolean areRight(Gpu gpu, Cudnn cudnn) {
+  /// Returns what is wrong of all problems, and those that cuDNN does not refuse as it must.
+  static List<String> wrong(Gpu gpu, Cudnn cudnn) {
+    var wrong = new ArrayList<String>();
     try (var stream = gpu.stream(gpu.leastPriority())) {
-      return new AttentionChecks(gpu, cudnn, stream).areRight();
-    }
-  }
-
-  private boolean areRight() {
-    boolean right = true;
-    for (var problem : SMALL) {
-      right &= print("forward", problem, forward(problem));
-      right &= print("backward", problem, backward(problem, false));
-      right &= print("deterministic backward", problem, backward(problem, true));
-    }
-    right &= new PackedAttentionChecks(cudnn, stream, memory).areRight();
-    for (var problem : REFUSED) {
-      right &= refused(problem, cudnn.cannot(problem));
-    }
-    return right;
-  }
-
-  static boolean refused(AttentionProblem problem, Optional<String> why) {
-    System.out.printf("%s  %s%n", why.isPresent() ? "right" : "WRONG", why.orElse("" + problem));
-    return why.isPresent();
-  }
-
-  static boolean print(String what, AttentionProblem problem, Optional<String> wrong) {
-    System.out.printf(
-        "%s  %s %s%s%n",
-        wrong.isEmpty() ? "right" : "WRONG",
-        what,
-        problem,
-        wrong.map(why -> ": " + why).orElse(""));
-    return wrong.isEmpty();
-  }
-
-  Optional<String> forward(AttentionProblem problem) {
-    var refused = cudnn.cannot(problem);
-    if (refused.isPresent()) {
-      return refused;
-    }
-    try {
-      var expected = new PlainAttention(problem, 1);
-      var plan = cudnn.forward(problem);
-      long output = memory.allocate(2L * expected.output.length);
-      long stats = memory.allocate(4L * expected.stats.length);
-      plan.run(
-          stream,
-          memory.allocate(plan.workspaceBytes()),
-          memory.narrow(problem.type(), expected.query),
-          memory.narrow(problem.type(), expected.key),
-          memory.narrow(problem.type(), expected.value),
-          output,
-          stats);
-      stream.synchronize();
-      return PlainAttention.compare(
-              "output",
-              memory.read(problem.type(), output, expected.output.length),
-              expected.output,
-              PlainAttention.tolerance(problem.type()))
-          .or(
-              () ->
-                  PlainAttention.compare(
-                      "statistics",
-                      memory.floats(stats, expected.stats.length),
-                      expected.stats,
-                      PlainAttention.STATISTICS_TOLERANCE));
-    } finally {
-      memory.free();
-    }
-  }
-
-  Optional<String> backward(AttentionProblem problem, boolean deterministic) {
-    var refused = cudnn.cannotBackward(problem, deterministic);
-    if (refused.isPresent()) {
-      return refused;
-    }
-    try {
-      var expected = new PlainAttention(problem, 2);
-      var plan = cudnn.backward(problem, deterministic);
-      long dQuery = memory.allocate(2L * expected.query.length);
-      long dKey = memory.allocate(2L * expected.key.length);
-      long dValue = memory.allocate(2L * expected.value.length);
-      plan.run(
-          stream,
-          memory.allocate(plan.workspaceBytes()),
-          memory.narrow(problem.type(), expected.query),
-          memory.narrow(problem.type(), expected.key),
-          memory.narrow(problem.type(), expected.value),
-          memory.narrow(problem.type(), expected.output),
-          memory.narrow(problem.type(), expected.dOutput),
-          memory.wide(expected.stats),
-          dQuery,
-          dKey,
-          dValue);
-      stream.synchronize();
-      double tolerance = PlainAttention.tolerance(problem.type());
-      return expected
-          .dQuery
-          .compare(memory.read(problem.type(), dQuery, expected.query.length), tolerance)
-          .or(
-              () ->
-                  expected.dKey.compare(
-                      memory.read(problem.type(), dKey, expected.key.length), tolerance))
-          .or(
-              () ->
-                  expected.dValue.compare(
-                      memory.read(problem.type(), dValue, expected.value.length), tolerance));
-    } finally {
-      memory.free();
-    }
-  }
-
-  private void time(AttentionProblem problem) {
-    try {
-      int rows = problem.heads() * problem.headSize() * problem.rows();
-      int keys = problem.kvHeads() * problem.headSize() * problem.keys();
-      var random = new Random(3);
-      long query = memory.random(problem.type(), rows, random);
-      long key = memory.random(problem.type(), keys, random);
-      long value = memory.random(problem.type(), keys, random);
-      long dOutput = memory.random(problem.type(), rows, random);
-      long output = memory.allocate(2L * rows);
-      long stats = memory.allocate(4L * problem.heads() * problem.rows());
-      long begun = System.nanoTime();
-      var forward = cudnn.forward(problem);
-      long built = System.nanoTime();
-      long workspace = memory.allocate(forward.workspaceBytes());
-      var times = time(() -> forward.run(stream, workspace, query, key, value, output, stats));
-      System.out.printf(
-          "%s: forward %.3f ms (%.1f us of the host, built in %.0f ms, workspace %d)",
-          problem, times[0], times[1], (built - begun) / 1e6, forward.workspaceBytes());
-      long dQuery = memory.allocate(2L * rows);
-      long dKey = memory.allocate(2L * keys);
-      long dValue = memory.allocate(2L * keys);
-      for (boolean deterministic : new boolean[] {false, true}) {
-        var backward = cudnn.backward(problem, deterministic);
-        long more = memory.allocate(backward.workspaceBytes());
-        times =
-            time(
-                () ->
-                    backward.run(
-                        stream, more, query, key, value, output, dOutput, stats, dQuery, dKey,
-                        dValue));
-        System.out.printf(
-            ", %sbackward %.3f ms (workspace %d)",
-            deterministic ? "deterministic " : "", times[0], backward.workspaceBytes());
+      var checks = new AttentionChecks(gpu, cudnn, stream);
+      for (var each : PROBLEMS) {
+        checks.check(each, false, false).map((each + ", forward: ")::concat).ifPresent(wrong::add);
+        checks.check(each, true, false).map((each + ", backward: ")::concat).ifPresent(wrong::add);
+        if (!each.isPacked()) {
+          checks
+              .check(each, true, true)
+              .map((each + ", deterministic backward: ")::concat)
+              .ifPresent(wrong::add);
+        }
       }
-      System.out.println();
+    }
+    for (var each : REFUSED) {
+      if (cudnn.cannot(each.problem()).isEmpty()) {
+        wrong.add(each + ", forward: must be refused");
+      }
+    }
+    var odd = PackedProblem.of(FP16, 2, 2, 40, true, 0, 0, GAPS).problem();
+    var deterministic = PackedProblem.of(BF16, 4, 4, 128, true, 0, 0, EQUAL).problem();
+    if (cudnn.cannotBackward(odd, false).isEmpty()
+        || cudnn.cannotBackward(deterministic, true).isEmpty()) {
+      wrong.add("packed, backward: heads of 40 and deterministic sums must be refused");
+    }
+    return wrong;
+  }
+
+  /// Compares a problem with plain loops. Gaps hold NaN.
+  ///
+  /// @return the first wrong number, or why cuDNN refuses the problem; empty if all is right
+  Optional<String> check(PackedProblem packed, boolean backward, boolean deterministic) {
+    var problem = packed.problem();
+    var refused = backward ? cudnn.cannotBackward(problem, deterministic) : cudnn.cannot(problem);
+    if (refused.isPresent()) {
+      return refused;
+    }
+    try {
+      return backward ? backward(packed, problem, deterministic) : forward(packed, problem);
     } finally {
       memory.free();
     }
   }
 
-  /// Returns the milliseconds of a run on the GPU, and the microseconds of its call.
-  private double[] time(Runnable run) {
-    run.run();
-    run.run();
+  private static PlainAttention.Errors errors(AttentionProblem problem) {
+    return problem.type() == BF16 ? PlainAttention.Errors.BF16 : PlainAttention.Errors.FP16;
+  }
+
+  private Optional<String> forward(PackedProblem packed, AttentionProblem problem) {
+    int columns = problem.heads() * problem.headSize();
+    int kvColumns = problem.kvHeads() * problem.headSize();
+    var query = packed.numbers(0, columns, 1);
+    var key = packed.numbers(1, kvColumns, 2);
+    var value = packed.numbers(1, kvColumns, 3);
+    var rows = packed.positions(0);
+    var expected = packed.plain(query, key, value).forward(errors(problem), rows);
+    var plan = cudnn.forward(problem);
+    int statistics = query.length / problem.headSize();
+    long output = memory.allocate(2L * query.length);
+    long stats = memory.allocate(4L * statistics);
+    run(plan, packed, narrow(problem, query, key, value), output, stats);
+    var type = problem.type();
+    var got = memory.read(type, output, query.length);
+    var lse = byRow(packed, problem, memory.floats(stats, statistics));
+    return wrong("output", expected.output().stored(errors(problem)), got, columns, rows)
+        .or(() -> wrong("statistics", expected.lse(), lse, problem.heads(), rows));
+  }
+
+  private Optional<String> backward(
+      PackedProblem packed, AttentionProblem problem, boolean deterministic) {
+    int columns = problem.heads() * problem.headSize();
+    int kvColumns = problem.kvHeads() * problem.headSize();
+    var query = packed.numbers(0, columns, 1);
+    var key = packed.numbers(1, kvColumns, 2);
+    var value = packed.numbers(1, kvColumns, 3);
+    var gradient = packed.numbers(0, columns, 4);
+    var rows = packed.positions(0);
+    var keys = packed.positions(1);
+    var plain = packed.plain(query, key, value);
+    var forward = plain.forward(errors(problem), rows);
+    var expected =
+        plain.backward(errors(problem), PlainAttention.numbers(columns, gradient), rows, keys);
+    var output = spread(forward.output().values(), query.length, columns, rows);
+    int statistics = query.length / problem.headSize();
+    var lse = spread(forward.lse().values(), statistics, problem.heads(), rows);
+    var plan = cudnn.backward(problem, deterministic);
+    long dQuery = memory.allocate(2L * query.length);
+    long dKey = memory.allocate(2L * key.length);
+    long dValue = memory.allocate(2L * key.length);
+    run(
+        plan,
+        packed,
+        narrow(problem, query, key, value, output, gradient),
+        memory.wide(byHead(packed, problem, lse)),
+        dQuery,
+        dKey,
+        dValue);
+    var type = problem.type();
+    var stored = errors(problem);
+    var ofQuery = memory.read(type, dQuery, query.length);
+    var ofKey = memory.read(type, dKey, key.length);
+    var ofValue = memory.read(type, dValue, key.length);
+    return wrong("query gradient", expected.query().stored(stored), ofQuery, columns, rows)
+        .or(() -> wrong("key gradient", expected.key().stored(stored), ofKey, kvColumns, keys))
+        .or(
+            () ->
+                wrong("value gradient", expected.value().stored(stored), ofValue, kvColumns, keys));
+  }
+
+  private long[] narrow(AttentionProblem problem, double[]... tensors) {
+    return Arrays.stream(tensors).mapToLong(each -> memory.narrow(problem.type(), each)).toArray();
+  }
+
+  /// Runs a plan on operands and results; packed sequences need tables of their sizes and ends.
+  private void run(AttentionPlan plan, PackedProblem packed, long[] operands, long... results) {
+    var all = new ArrayList<Long>();
+    Arrays.stream(operands).forEach(all::add);
+    Arrays.stream(results).forEach(all::add);
+    if (packed.isPacked()) {
+      var one = packed.one();
+      for (int of = 0; of < 2; of++) {
+        int size = of;
+        all.add(ints(Arrays.stream(packed.sizes()).mapToInt(each -> each[size]).toArray()));
+      }
+      all.add(ends(packed, 0, (long) one.heads() * one.headSize()));
+      all.add(ends(packed, 1, (long) one.kvHeads() * one.headSize()));
+      all.add(ends(packed, 0, one.heads()));
+    }
+    plan.run(
+        stream,
+        memory.allocate(plan.workspaceBytes()),
+        all.stream().mapToLong(Long::longValue).toArray());
     stream.synchronize();
-    try (var begin = gpu.event(true);
-        var end = gpu.event(true)) {
-      stream.record(begin);
-      long begun = System.nanoTime();
-      for (int i = 0; i < TIMED_RUNS; i++) {
-        run.run();
-      }
-      long called = System.nanoTime() - begun;
-      stream.record(end);
-      stream.synchronize();
-      return new double[] {end.millisecondsSince(begin) / TIMED_RUNS, called / 1e3 / TIMED_RUNS};
+  }
+
+  private long ints(int... numbers) {
+    return memory.put(MemorySegment.ofArray(numbers));
+  }
+
+  private long ends(PackedProblem packed, int of, long columns) {
+    var ends = new long[packed.sizes().length + 1];
+    Arrays.setAll(ends, i -> packed.first(of, i) * columns);
+    return memory.put(MemorySegment.ofArray(ends));
+  }
+
+  /// Returns statistics as cuDNN reads them: head by head, those of packed sequences row by row.
+  private static double[] byHead(PackedProblem packed, AttentionProblem problem, double... byRow) {
+    if (packed.isPacked()) {
+      return byRow;
     }
+    int rows = problem.rows();
+    var byHead = new double[byRow.length];
+    Arrays.setAll(byHead, i -> byRow[i % rows * problem.heads() + i / rows]);
+    return byHead;
+  }
+
+  private static double[] byRow(PackedProblem packed, AttentionProblem problem, double... stats) {
+    if (packed.isPacked()) {
+      return stats;
+    }
+    int heads = problem.heads();
+    var byRow = new double[stats.length];
+    Arrays.setAll(byRow, i -> stats[i % heads * problem.rows() + i / heads]);
+    return byRow;
+  }
+
+  /// Returns numbers of some rows in their places; NaN in gaps.
+  private static double[] spread(double[] numbers, int count, int columns, int... rows) {
+    var all = new double[count];
+    Arrays.fill(all, Double.NaN);
+    for (int i = 0; i < rows.length; i++) {
+      System.arraycopy(numbers, i * columns, all, rows[i] * columns, columns);
+    }
+    return all;
+  }
+
+  private static Optional<String> wrong(
+      String name, Bounded expected, double[] got, int columns, int... rows) {
+    var kept = new double[rows.length * columns];
+    for (int i = 0; i < rows.length; i++) {
+      System.arraycopy(got, rows[i] * columns, kept, i * columns, columns);
+    }
+    return expected.wrong(name, kept);
   }
 }

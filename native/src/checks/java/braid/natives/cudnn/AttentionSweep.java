@@ -2,7 +2,6 @@ package braid.natives.cudnn;
 
 import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuStream;
-import braid.natives.cudnn.PackedAttentionChecks.Packed;
 import java.util.Optional;
 import java.util.SplittableRandom;
 
@@ -26,19 +25,18 @@ public final class AttentionSweep {
   private static final int PERIOD = MOST_ROWS * GROUPS.length * 2 * 2 * 2;
 
   private final Cudnn cudnn;
-  private final AttentionChecks alone;
-  private final PackedAttentionChecks packed;
+  private final AttentionChecks checks;
 
   private AttentionSweep(Gpu gpu, Cudnn cudnn, GpuStream stream) {
     this.cudnn = cudnn;
-    this.alone = new AttentionChecks(gpu, cudnn, stream);
-    this.packed = new PackedAttentionChecks(cudnn, stream, new CheckedMemory(gpu, stream));
+    this.checks = new AttentionChecks(gpu, cudnn, stream);
   }
 
   /// A problem and what was found.
   ///
   /// @param wrong first wrong number; empty if all are right or cuDNN is not asked
-  private record Case(Packed packed, boolean backward, boolean isAsked, Optional<String> wrong) {
+  private record Case(
+      PackedProblem packed, boolean backward, boolean isAsked, Optional<String> wrong) {
     @Override
     public String toString() {
       return "%s %s%s"
@@ -72,19 +70,16 @@ public final class AttentionSweep {
     boolean one = left / 2 % 2 == 1;
     var type = left / 4 % 2 == 0 ? AttentionProblem.Type.BF16 : AttentionProblem.Type.FP16;
     var drawn = draw(random, most, group, type, one);
-    var problem = one ? drawn.of() : drawn.all();
+    var problem = drawn.problem();
     var refused = backward ? cudnn.cannotBackward(problem, false) : cudnn.cannot(problem);
     if (refused.isPresent()) {
       return new Case(drawn, backward, false, Optional.empty());
     }
-    var wrong =
-        !one
-            ? packed.check(drawn, backward)
-            : backward ? alone.backward(problem, false) : alone.forward(problem);
+    var wrong = checks.check(drawn, backward, false);
     return new Case(drawn, backward, true, wrong);
   }
 
-  private static Packed draw(
+  private static PackedProblem draw(
       SplittableRandom random, int most, int group, AttentionProblem.Type type, boolean one) {
     int count = one ? 1 : 2 + random.nextInt(MOST_SEQUENCES - 1);
     boolean causal = random.nextInt(4) > 0;
@@ -101,18 +96,8 @@ public final class AttentionSweep {
     int keys = sizes[0][1];
     int window = causal && random.nextInt(4) == 0 ? 1 + random.nextInt(keys) : 0;
     int shift = one && causal ? random.nextInt(keys) : 0;
-    var problem =
-        AttentionChecks.problem(
-            type,
-            kvHeads * group,
-            kvHeads,
-            HEAD_SIZES[random.nextInt(HEAD_SIZES.length)],
-            sizes[0][0],
-            keys,
-            causal,
-            shift,
-            window);
-    return new Packed(problem, sizes);
+    int headSize = HEAD_SIZES[random.nextInt(HEAD_SIZES.length)];
+    return PackedProblem.of(type, kvHeads * group, kvHeads, headSize, causal, shift, window, sizes);
   }
 
   /// Runs cases on device 0 in the order of their numbers and prints each of them. Exits with 1 if

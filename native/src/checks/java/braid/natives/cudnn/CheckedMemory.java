@@ -6,7 +6,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Random;
 
 /// Memory of a GPU for one check at a time, with numbers in 16 bits and in fp32.
 final class CheckedMemory {
@@ -31,19 +30,6 @@ final class CheckedMemory {
     stream.synchronize();
     allocations.forEach(gpu::free);
     allocations.clear();
-  }
-
-  /// Random numbers of normal distribution, the same 4,097 again and again.
-  long random(AttentionProblem.Type type, int count, Random random) {
-    var shorts = new short[count];
-    var some = new short[4096 + 1];
-    for (int i = 0; i < some.length; i++) {
-      some[i] = encode(type, (float) random.nextGaussian());
-    }
-    for (int i = 0; i < count; i++) {
-      shorts[i] = some[i % some.length];
-    }
-    return put(MemorySegment.ofArray(shorts));
   }
 
   long narrow(AttentionProblem.Type type, double[] numbers) {

@@ -24,9 +24,6 @@ final class AttentionChecks {
   private static final int FAR = 1000;
   private static final int MOST_COLUMNS = 1 << 16;
 
-  /// Errors of fp32, relative to the sum of weighted values or to the LSE.
-  static final double FP32_ERROR = 1e-5;
-
   /// Layout of rows: numbers between them, and the first one's distance from an aligned address.
   record Layout(int gap, int shift) {
     static Layout of(SplittableRandom random) {
@@ -34,11 +31,6 @@ final class AttentionChecks {
       int[] shifts = {0, 0, 0, 8, 16, 1};
       return new Layout(gaps[random.nextInt(gaps.length)], shifts[random.nextInt(shifts.length)]);
     }
-  }
-
-  /// Numbers of a tensor, and those between its rows.
-  interface Numbers {
-    double at(int row, int column);
   }
 
   /// Rows of a tensor in a guarded buffer, and their numbers on the host.
@@ -52,7 +44,12 @@ final class AttentionChecks {
       float[] before)
       implements AutoCloseable {
     static Held of(
-        CheckBench bench, ElementType type, int rows, int columns, Layout layout, Numbers numbers) {
+        CheckBench bench,
+        ElementType type,
+        int rows,
+        int columns,
+        Layout layout,
+        PlainAttention.Numbers numbers) {
       var content = new byte[Math.max(1, rows * (columns + layout.gap())) * type.bytes()];
       var segment = MemorySegment.ofArray(content);
       var stored = new float[content.length / type.bytes()];
@@ -77,38 +74,22 @@ final class AttentionChecks {
       return before[row * (columns + layout.gap()) + column];
     }
 
-    /// Returns an error unless every number is within its bound of the expected one, and nothing
-    /// between or outside the rows was written.
-    Optional<String> holds(String name, double[] expected, double[] bounds) {
+    /// Returns an error unless every number is within its bound, and nothing between or outside the
+    /// rows was written.
+    Optional<String> holds(String name, PlainAttention.Bounded expected) {
       var found = buffer.segment();
-      Optional<String> first = Optional.empty();
-      int wrong = 0;
-      for (long i = 0; i < rows * stride(); i++) {
+      var got = new double[rows * columns];
+      for (int i = 0; i < rows * stride(); i++) {
         int row = (int) (i / stride());
         int column = (int) (i % stride());
-        float got = type.load(found, i);
-        if (column >= columns) {
-          if (got != before[(int) i]) {
-            return Optional.of("%s was written between rows, after row %d".formatted(name, row));
-          }
-          continue;
-        }
-        double wanted = expected[row * columns + column];
-        double bound = bounds[row * columns + column];
-        if (got != wanted && !(Math.abs(got - wanted) <= bound)) {
-          wrong++;
-          if (first.isEmpty()) {
-            first =
-                Optional.of(
-                    "%s[%d, %d] is %s instead of %s within %s"
-                        .formatted(name, row, column, got, wanted, bound));
-          }
+        float number = type.load(found, i);
+        if (column < columns) {
+          got[row * columns + column] = number;
+        } else if (number != before[i]) {
+          return Optional.of("%s was written between rows, after row %d".formatted(name, row));
         }
       }
-      int all = wrong;
-      return first
-          .map(text -> "%s; %d of %d are wrong".formatted(text, all, rows * columns))
-          .or(buffer::guards);
+      return expected.wrong(name, got).or(buffer::guards);
     }
 
     @Override
@@ -171,7 +152,7 @@ final class AttentionChecks {
     }
   }
 
-  static Numbers halves(long seed) {
+  static PlainAttention.Numbers halves(long seed) {
     return (row, column) -> 0.5 * Integers.at(seed, row * (long) MOST_COLUMNS + column);
   }
 
@@ -180,12 +161,12 @@ final class AttentionChecks {
     return (row + head) % 5 == 0;
   }
 
-  /// Relative error of one rounding to the type.
-  static double rounding(ElementType type) {
+  /// Returns the errors of a number of the type.
+  static PlainAttention.Errors errors(ElementType type) {
     return switch (type) {
-      case BF16 -> 0x1p-8;
-      case FP16 -> 0x1p-11;
-      default -> 0;
+      case BF16 -> PlainAttention.Errors.BF16;
+      case FP16 -> PlainAttention.Errors.FP16;
+      default -> PlainAttention.Errors.FP32;
     };
   }
 
@@ -243,15 +224,27 @@ final class AttentionChecks {
               each.scale(),
               each.continued());
       bench.attention().attend(bench.stream(), arguments);
-      var expected = new Expected(each);
-      for (int row = 0; row < each.rows(); row++) {
-        for (int head = 0; head < heads.count(); head++) {
-          expected.row(row, head, query, key, value, output, lse);
-        }
-      }
+      var expected =
+          new PlainAttention(
+                  new PlainAttention.Shape(
+                      each.rows(),
+                      each.keys(),
+                      heads.count(),
+                      heads.group(),
+                      heads.size(),
+                      each.scale()),
+                  each::sees,
+                  query::at,
+                  key::at,
+                  value::at)
+              .forward(
+                  PlainAttention.Errors.FP32,
+                  output::at,
+                  each.continued() ? lse::at : (_, _) -> Double.NEGATIVE_INFINITY,
+                  PlainAttention.all(each.rows()));
       return output
-          .holds("output", expected.output, expected.outputBounds)
-          .or(() -> lse.holds("lse", expected.lse, expected.lseBounds))
+          .holds("output", expected.output().stored(errors(each.out())))
+          .or(() -> lse.holds("lse", expected.lse()))
           .map((arguments.kernel() + " ")::concat);
     }
   }
@@ -263,62 +256,8 @@ final class AttentionChecks {
       ElementType type,
       int rows,
       int columns,
-      Numbers numbers) {
+      PlainAttention.Numbers numbers) {
     return Held.of(bench, type, rows, columns, each.layouts().get(operand), numbers);
-  }
-
-  /// Expected output and LSE, row by row.
-  private static final class Expected {
-    private final Case tested;
-    private final double[] output;
-    private final double[] outputBounds;
-    private final double[] lse;
-    private final double[] lseBounds;
-
-    Expected(Case tested) {
-      this.tested = tested;
-      int count = tested.rows() * tested.heads().count();
-      output = new double[count * tested.heads().size()];
-      outputBounds = new double[output.length];
-      lse = new double[count];
-      lseBounds = new double[count];
-    }
-
-    void row(int row, int head, Held query, Held key, Held value, Held before, Held lseBefore) {
-      int size = tested.heads().size();
-      int column = head * size;
-      int kvColumn = head / tested.heads().group() * size;
-      var weights = new double[tested.keys()];
-      double old = tested.continued() ? Math.exp(lseBefore.at(row, head)) : 0;
-      double sum = old;
-      for (int j = 0; j < weights.length; j++) {
-        if (tested.sees(row, j)) {
-          double score = 0;
-          for (int c = 0; c < size; c++) {
-            score += query.at(row, column + c) * key.at(j, kvColumn + c);
-          }
-          weights[j] = Math.exp(score * tested.scale());
-          sum += weights[j];
-        }
-      }
-      int at = row * tested.heads().count() + head;
-      lse[at] = Math.log(sum);
-      lseBounds[at] = FP32_ERROR * (1 + Math.abs(lse[at]));
-      for (int c = 0; c < size && sum > 0; c++) {
-        double expected = old / sum * before.at(row, column + c);
-        double absolute = Math.abs(expected);
-        for (int j = 0; j < weights.length; j++) {
-          double each = weights[j] / sum * value.at(j, kvColumn + c);
-          expected += each;
-          absolute += Math.abs(each);
-        }
-        output[at * size + c] = expected;
-        outputBounds[at * size + c] =
-            (FP32_ERROR + rounding(tested.type())) * absolute
-                + 2 * rounding(tested.out()) * Math.abs(expected)
-                + FP32_ERROR;
-      }
-    }
   }
 
   private static Optional<String> merges(CheckBench bench, ElementType type) {
@@ -403,27 +342,22 @@ final class AttentionChecks {
       var total = new double[rows * heads];
       var totalBounds = new double[total.length];
       for (int at = 0; at < total.length; at++) {
-        double sum = 0;
-        for (var each : statistics) {
-          sum += Math.exp(each.at(at / heads, at % heads));
-        }
+        int row = at / heads;
+        int head = at % heads;
+        double sum = statistics.stream().mapToDouble(each -> Math.exp(each.at(row, head))).sum();
         total[at] = Math.log(sum);
-        totalBounds[at] = FP32_ERROR * (1 + Math.abs(total[at]));
+        totalBounds[at] = PlainAttention.FP32_ERROR * (1 + Math.abs(total[at]));
         for (int c = 0; c < size && sum > 0; c++) {
-          double value = 0;
           for (int part = 0; part < parts; part++) {
-            value +=
-                Math.exp(statistics.get(part).at(at / heads, at % heads))
-                    / sum
-                    * outputs.get(part).at(at / heads, at % heads * size + c);
+            double share = Math.exp(statistics.get(part).at(row, head)) / sum;
+            merged[at * size + c] += share * outputs.get(part).at(row, head * size + c);
           }
-          merged[at * size + c] = value;
-          mergedBounds[at * size + c] = FP32_ERROR + 2 * rounding(type) * Math.abs(value);
+          mergedBounds[at * size + c] = PlainAttention.FP32_ERROR;
         }
       }
       return output
-          .holds("output", merged, mergedBounds)
-          .or(() -> lse.holds("lse", total, totalBounds));
+          .holds("output", new PlainAttention.Bounded(merged, mergedBounds).stored(errors(type)))
+          .or(() -> lse.holds("lse", new PlainAttention.Bounded(total, totalBounds)));
     } finally {
       outputs.forEach(Held::close);
       statistics.forEach(Held::close);

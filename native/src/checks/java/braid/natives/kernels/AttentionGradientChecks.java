@@ -4,7 +4,6 @@ import braid.natives.kernels.AttentionArguments.Heads;
 import braid.natives.kernels.AttentionArguments.Mask;
 import braid.natives.kernels.AttentionChecks.Held;
 import braid.natives.kernels.AttentionChecks.Layout;
-import braid.natives.kernels.AttentionChecks.Numbers;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
@@ -21,9 +20,6 @@ final class AttentionGradientChecks {
   private static final int MOST_KEYS = 200;
   private static final int MOST_SEQUENCES = 4;
   private static final int FAR = 1000;
-
-  /// Error of a weight or change that fp16 stores below its normal numbers.
-  private static final double FP16_LEAST = 0x1p-24;
 
   /// @param packing borders of packed sequences: of each, the first row, the first key, and the
   ///   ends of its rows and keys before padding; empty for one sequence without padding
@@ -185,15 +181,7 @@ final class AttentionGradientChecks {
             held(bench, each, 2, each.type(), each.keys(), kvColumns, ofKeys(each, seed + 2));
         var output =
             held(bench, each, 3, each.type(), each.rows(), columns, ofRows(each, seed + 3));
-        var lse =
-            held(
-                bench,
-                each,
-                4,
-                fp32,
-                each.rows(),
-                heads.count(),
-                (row, head) -> lse(each, row, head, query, key));
+        var lse = held(bench, each, 4, fp32, each.rows(), heads.count(), lse(each, query, key));
         var outputGradient =
             held(bench, each, 5, each.type(), each.rows(), columns, ofRows(each, seed + 4));
         var ofQuery = held(bench, each, 6, queryType, each.rows(), columns, halves(seed + 5));
@@ -230,18 +218,43 @@ final class AttentionGradientChecks {
               new AttentionGradientArguments.Memory(
                   statistics.address(), packed ? seeing : 0, packed ? tokens + each.keys() : 0));
       bench.attention().differentiate(bench.stream(), arguments);
-      var expected = new Expected(each, ofQuery, ofKey, ofValue);
-      for (int row = 0; row < each.rows(); row++) {
-        for (int head = 0; head < heads.count(); head++) {
-          expected.row(row, head, query, key, value, output, lse, outputGradient);
-        }
-      }
-      return expected
-          .wrong()
+      var expected =
+          plain(each, query::at, key::at, value::at)
+              .backward(
+                  PlainAttention.Errors.FP32,
+                  outputGradient::at,
+                  output::at,
+                  lse::at,
+                  PlainAttention.all(each.rows()),
+                  PlainAttention.all(each.keys()));
+      return wrong("query gradient", ofQuery, expected.query(), each.addsQuery())
+          .or(() -> wrong("key gradient", ofKey, expected.key(), each.addsKeys()))
+          .or(() -> wrong("value gradient", ofValue, expected.value(), each.addsKeys()))
           .or(statistics::guards)
           .map((arguments.kernels() + " ")::concat)
           .or(() -> differsAgain(bench, each, arguments, List.of(ofQuery, ofKey, ofValue)));
     }
+  }
+
+  private static Optional<String> wrong(
+      String name, Held held, PlainAttention.Bounded expected, boolean adds) {
+    var sum = adds ? expected.plus(held::at, held.columns()) : expected;
+    return held.holds(name, sum.stored(AttentionChecks.errors(held.type())));
+  }
+
+  private static PlainAttention plain(
+      Case each,
+      PlainAttention.Numbers query,
+      PlainAttention.Numbers key,
+      PlainAttention.Numbers value) {
+    var heads = each.heads();
+    return new PlainAttention(
+        new PlainAttention.Shape(
+            each.rows(), each.keys(), heads.count(), heads.group(), heads.size(), each.scale()),
+        each::sees,
+        query,
+        key,
+        value);
   }
 
   /// Returns an error if gradients that begin differ in any bit of a second run.
@@ -274,43 +287,35 @@ final class AttentionGradientChecks {
     return bytes.array();
   }
 
-  private static Numbers halves(long seed) {
+  private static PlainAttention.Numbers halves(long seed) {
     return AttentionChecks.halves(seed);
   }
 
   /// Numbers of rows of the query; padding is NaN.
-  private static Numbers ofRows(Case each, long seed) {
+  private static PlainAttention.Numbers ofRows(Case each, long seed) {
     return (row, column) -> each.isPaddedRow(row) ? Double.NaN : halves(seed).at(row, column);
   }
 
-  private static Numbers ofKeys(Case each, long seed) {
+  private static PlainAttention.Numbers ofKeys(Case each, long seed) {
     return (key, column) -> each.isPaddedKey(key) ? Double.NaN : halves(seed).at(key, column);
   }
 
-  /// LSE of the keys that a row sees, and of others: -infinity only for padding.
-  private static double lse(Case each, int row, int head, Held query, Held key) {
-    if (head >= each.heads().count()) {
-      return 0; // a gap
-    }
-    if (each.isPaddedRow(row)) {
-      return Double.NEGATIVE_INFINITY;
-    }
-    double sum = 1;
-    for (int j = 0; j < each.keys(); j++) {
-      if (each.sees(row, j)) {
-        sum += Math.exp(score(each, row, head, j, query, key));
-      }
-    }
-    return Math.log(sum);
-  }
-
-  private static double score(Case each, int row, int head, int j, Held query, Held key) {
-    int size = each.heads().size();
-    double score = 0;
-    for (int c = 0; c < size; c++) {
-      score += query.at(row, head * size + c) * key.at(j, head / each.heads().group() * size + c);
-    }
-    return score * each.scale();
+  /// LSE of the keys that a row sees, and of one more with score 0: -infinity only for padding.
+  private static PlainAttention.Numbers lse(Case each, Held query, Held key) {
+    var alone =
+        plain(each, query::at, key::at, (_, _) -> 0)
+            .forward(
+                PlainAttention.Errors.FP32,
+                (_, _) -> 0,
+                (_, _) -> 0,
+                PlainAttention.all(each.rows()))
+            .lse()
+            .values();
+    int heads = each.heads().count();
+    return (row, head) ->
+        head >= heads
+            ? 0 // a gap
+            : each.isPaddedRow(row) ? Double.NEGATIVE_INFINITY : alone[row * heads + head];
   }
 
   private static Held held(
@@ -320,107 +325,7 @@ final class AttentionGradientChecks {
       ElementType type,
       int rows,
       int columns,
-      Numbers numbers) {
+      PlainAttention.Numbers numbers) {
     return Held.of(bench, type, rows, columns, each.layouts().get(operand), numbers);
-  }
-
-  /// Expected gradients, summed row by row.
-  private static final class Expected {
-    private final Case tested;
-    private final Sums query;
-    private final Sums key;
-    private final Sums value;
-
-    /// A gradient, and the sums of its bounds.
-    @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
-    private record Sums(String name, Held held, double[] values, double[] bounds) {
-      static Sums of(String name, Held held, boolean adds) {
-        var sums =
-            new Sums(
-                name,
-                held,
-                new double[held.rows() * held.columns()],
-                new double[held.rows() * held.columns()]);
-        for (int i = 0; i < sums.values.length && adds; i++) {
-          sums.values[i] = held.at(i / held.columns(), i % held.columns());
-          sums.bounds[i] = AttentionChecks.FP32_ERROR * Math.abs(sums.values[i]);
-        }
-        return sums;
-      }
-
-      void add(int row, int column, double value, double bound) {
-        values[row * held.columns() + column] += value;
-        bounds[row * held.columns() + column] += bound;
-      }
-
-      Optional<String> wrong() {
-        if (held.type() != ElementType.FP32) {
-          for (int i = 0; i < values.length; i++) {
-            bounds[i] += AttentionChecks.rounding(held.type()) * Math.abs(values[i]) + FP16_LEAST;
-          }
-        }
-        return held.holds(name, values, bounds);
-      }
-    }
-
-    Expected(Case tested, Held ofQuery, Held ofKey, Held ofValue) {
-      this.tested = tested;
-      query = Sums.of("query gradient", ofQuery, tested.addsQuery());
-      key = Sums.of("key gradient", ofKey, tested.addsKeys());
-      value = Sums.of("value gradient", ofValue, tested.addsKeys());
-    }
-
-    void row(
-        int row,
-        int head,
-        Held queries,
-        Held keys,
-        Held values,
-        Held outputs,
-        Held lse,
-        Held gradients) {
-      int size = tested.heads().size();
-      int from = head * size;
-      int kvFrom = head / tested.heads().group() * size;
-      double byOutput = 0;
-      double byOutputSize = 0;
-      for (int c = from; c < from + size; c++) {
-        double product = gradients.at(row, c) * outputs.at(row, c);
-        byOutput += product;
-        byOutputSize += Math.abs(product);
-      }
-      double rounding = AttentionChecks.rounding(tested.type());
-      double least = tested.type() == ElementType.FP16 ? FP16_LEAST : 0x1p-120;
-      for (int j = 0; j < tested.keys(); j++) {
-        if (!tested.sees(row, j)) {
-          continue;
-        }
-        double score = score(tested, row, head, j, queries, keys);
-        double weight = Math.exp(score - lse.at(row, head));
-        double byValue = 0;
-        double byValueSize = 0;
-        for (int c = 0; c < size; c++) {
-          double product = gradients.at(row, from + c) * values.at(j, kvFrom + c);
-          byValue += product;
-          byValueSize += Math.abs(product);
-        }
-        double change = weight * (byValue - byOutput) * tested.scale();
-        double error = rounding + AttentionChecks.FP32_ERROR * (1 + Math.abs(lse.at(row, head)));
-        double changeError = error * weight * (byValueSize + byOutputSize) * tested.scale() + least;
-        double weightError = error * weight + least;
-        for (int c = 0; c < size; c++) {
-          double q = queries.at(row, from + c);
-          double k = keys.at(j, kvFrom + c);
-          double gradient = gradients.at(row, from + c);
-          query.add(row, from + c, change * k, changeError * Math.abs(k));
-          key.add(j, kvFrom + c, change * q, changeError * Math.abs(q));
-          value.add(j, kvFrom + c, weight * gradient, weightError * Math.abs(gradient));
-        }
-      }
-    }
-
-    Optional<String> wrong() {
-      return query.wrong().or(key::wrong).or(value::wrong);
-    }
   }
 }

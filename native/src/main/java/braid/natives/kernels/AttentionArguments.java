@@ -4,13 +4,11 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
-import java.util.Locale;
-import java.util.Map;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/// Arguments of attention, as bytes for the kernels, with the fastest kernel for them. Created once
-/// and launched any number of times: a launch copies the bytes.
+/// Arguments of attention, as bytes for the kernels. Created once and launched any number of times:
+/// a launch copies the bytes.
 public final class AttentionArguments {
   // Offsets in the kernel's struct Attention.
   private static final long STRIDES = 40;
@@ -38,49 +36,18 @@ public final class AttentionArguments {
 
   private static final double LOG_2 = Math.log(2);
 
-  /// Alignment of the rows of query, key and value that tensor cores read.
-  static final int ALIGNMENT_BYTES = 16;
+  private static final String KERNEL = "attention_plain_";
 
-  /// A kernel.
-  ///
-  /// @param headSize largest head size; of a plain kernel, number of columns per launch
-  /// @param rows rows of a block
-  private record Tiles(String name, int headSize, int rows, int threads, int sharedBytes) {
-    /// Shared memory holds the rows of the query, and two stages of keys and values.
-    static Tiles ofTensorCores(String type, int headSize, int warps, int matrices, int keys) {
-      int rows = 16 * matrices * warps;
-      return new Tiles(
-          "attention_%s_%d".formatted(type, headSize),
-          headSize,
-          rows,
-          32 * warps,
-          (rows + 4 * keys) * headSize * Short.BYTES);
-    }
+  static final int THREADS = 256;
 
-    static Tiles plain(int headSize) {
-      return new Tiles("attention_plain_" + headSize, headSize, 64, 256, 0);
-    }
-  }
+  /// Rows of a block.
+  static final int BLOCK_ROWS = 64;
 
-  /// By type and head size.
-  private static final List<Tiles> TENSOR_CORES =
-      Stream.of("bf16", "fp16")
-          .flatMap(
-              type ->
-                  Stream.of(
-                      Tiles.ofTensorCores(type, 64, 4, 2, 96),
-                      Tiles.ofTensorCores(type, 128, 4, 2, 48),
-                      Tiles.ofTensorCores(type, 256, 4, 1, 32)))
-          .toList();
-
-  private static final List<Tiles> PLAIN = IntStream.of(64, 128).mapToObj(Tiles::plain).toList();
+  private static final int FEWEST_COLUMNS = 64;
+  private static final int MOST_COLUMNS = 128;
 
   /// Rows of a tensor, `stride` elements apart. A row has the numbers of all heads.
   public record Rows(long address, ElementType type, int count, long stride) {
-    boolean alignedTo(int bytes) {
-      return address % bytes == 0 && stride * type.bytes() % bytes == 0;
-    }
-
     void checkAddress() {
       if (address % type.bytes() != 0) {
         throw new IllegalArgumentException(
@@ -118,14 +85,11 @@ public final class AttentionArguments {
       Rows query, Rows key, Rows value, Rows output, Rows lse, Heads heads, float scale) {}
 
   private final Operands operands;
-  private final Tiles tiles;
   private final int blocks;
   private final List<MemorySegment> launches;
 
-  private AttentionArguments(
-      Operands operands, Tiles tiles, int blocks, List<MemorySegment> launches) {
+  private AttentionArguments(Operands operands, int blocks, List<MemorySegment> launches) {
     this.operands = operands;
-    this.tiles = tiles;
     this.blocks = blocks;
     this.launches = List.copyOf(launches);
   }
@@ -151,7 +115,7 @@ public final class AttentionArguments {
       throw new IllegalArgumentException(
           "attention continues an output in FP32 but it was " + output.type());
     }
-    var tiles = tiles(query, key, value, output, heads);
+    int columns = columns(heads);
     var bytes = Arena.ofAuto().allocate(BYTES, Long.BYTES);
     var all = List.of(query, key, value, output, lse);
     for (int i = 0; i < all.size(); i++) {
@@ -174,12 +138,12 @@ public final class AttentionArguments {
     bytes.set(ValueLayout.JAVA_LONG, SEEN, mask.seen());
     bytes.set(ValueLayout.JAVA_LONG, TOKENS, mask.tokens());
     var launches =
-        IntStream.iterate(0, column -> column < heads.size(), column -> column + tiles.headSize())
-            .mapToObj(column -> launch(bytes, column, column + tiles.headSize() >= heads.size()))
+        IntStream.iterate(0, column -> column < heads.size(), column -> column + columns)
+            .mapToObj(column -> launch(bytes, column, column + columns >= heads.size()))
             .toList();
-    int blocks = Math.multiplyExact(heads.count(), Math.ceilDiv(query.count(), tiles.rows()));
+    int blocks = Math.multiplyExact(heads.count(), Math.ceilDiv(query.count(), BLOCK_ROWS));
     return new AttentionArguments(
-        new Operands(query, key, value, output, lse, heads, scale), tiles, blocks, launches);
+        new Operands(query, key, value, output, lse, heads, scale), blocks, launches);
   }
 
   /// Number of heads whose keys and values the cache holds together, at least one group.
@@ -228,25 +192,14 @@ public final class AttentionArguments {
     Stream.of(query, key, value, output, lse).forEach(Rows::checkAddress);
   }
 
-  private static Tiles tiles(Rows query, Rows key, Rows value, Rows output, Heads heads) {
-    var type = query.type();
-    boolean aligned =
-        Stream.of(query, key, value).allMatch(rows -> rows.alignedTo(ALIGNMENT_BYTES))
-            && heads.size() * type.bytes() % ALIGNMENT_BYTES == 0
-            && output.alignedTo(2 * output.type().bytes());
-    var prefix = "attention_" + type.toString().toLowerCase(Locale.ROOT) + "_";
-    return Stream.concat(
-            TENSOR_CORES.stream().filter(each -> aligned && each.name().startsWith(prefix)),
-            PLAIN.stream())
-        .filter(each -> each.headSize() >= heads.size())
-        .findFirst()
-        .orElse(PLAIN.getLast());
+  /// Returns the columns of the heads' outputs that a launch computes.
+  static int columns(Heads heads) {
+    return heads.size() <= FEWEST_COLUMNS ? FEWEST_COLUMNS : MOST_COLUMNS;
   }
 
-  /// Name of the kernel: `attention_bf16_128`, or `attention_plain_128`, which multiplies in fp32
-  /// without tensor cores.
+  /// Name of the kernel: `attention_plain_128`.
   public String kernel() {
-    return tiles.name();
+    return KERNEL + columns(operands.heads());
   }
 
   Operands operands() {
@@ -257,22 +210,13 @@ public final class AttentionArguments {
     return blocks;
   }
 
-  int threads() {
-    return tiles.threads();
-  }
-
-  int sharedBytes() {
-    return tiles.sharedBytes();
-  }
-
   /// Arguments of the kernel, launch by launch.
   List<MemorySegment> launches() {
     return launches;
   }
 
-  /// Names of all kernels, with the bytes of shared memory that a launch asks for.
-  static Stream<Map.Entry<String, Integer>> kernels() {
-    return Stream.concat(TENSOR_CORES.stream(), PLAIN.stream())
-        .map(each -> Map.entry(each.name(), each.sharedBytes()));
+  /// Names of all kernels.
+  static Stream<String> kernels() {
+    return Stream.of(KERNEL + FEWEST_COLUMNS, KERNEL + MOST_COLUMNS);
   }
 }

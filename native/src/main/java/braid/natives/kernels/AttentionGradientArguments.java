@@ -6,13 +6,11 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
-import java.util.Locale;
-import java.util.Map;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/// Arguments of the gradients of attention, as bytes for the kernels, with the fastest kernels for
-/// them. Created once and launched any number of times: a launch copies the bytes.
+/// Arguments of the gradients of attention, as bytes for the kernels. Created once and launched any
+/// number of times: a launch copies the bytes.
 public final class AttentionGradientArguments {
   // Offsets in the kernel's struct AttentionGradient.
   private static final long POINTERS = AttentionArguments.BYTES;
@@ -28,47 +26,8 @@ public final class AttentionGradientArguments {
   private static final long BYTES = 272;
 
   private static final String PREFIX = "attention_gradient_";
-  private static final String QUERY = PREFIX + "query_";
-  private static final String KEYS = PREFIX + "keys_";
-
-  /// Rows of a block.
-  private static final int ROWS = 64;
-
-  /// Kernels of both parts.
-  ///
-  /// @param headSize largest head size; of plain kernels, that of one launch
-  /// @param columns columns of the gradients per launch
-  private record Tiles(
-      String name, int headSize, int columns, int threads, int queryShared, int keyShared) {
-    /// Shared memory holds a block's rows of two tensors, and two stages of both others.
-    static Tiles ofTensorCores(String type, int headSize, int columns, int ofQuery, int ofKeys) {
-      int pairBytes = 2 * headSize * Short.BYTES;
-      return new Tiles(
-          "%s_%d".formatted(type, headSize),
-          headSize,
-          columns,
-          128,
-          (ROWS + 2 * ofQuery) * pairBytes,
-          (ROWS + 2 * ofKeys) * pairBytes);
-    }
-
-    static Tiles plain(int headSize) {
-      return new Tiles("plain_" + headSize, headSize, headSize, 256, 0, 0);
-    }
-  }
-
-  /// By type and head size.
-  private static final List<Tiles> TENSOR_CORES =
-      Stream.of("bf16", "fp16")
-          .flatMap(
-              type ->
-                  Stream.of(
-                      Tiles.ofTensorCores(type, 64, 64, 64, 64),
-                      Tiles.ofTensorCores(type, 128, 128, 64, 32),
-                      Tiles.ofTensorCores(type, 256, 128, 16, 16)))
-          .toList();
-
-  private static final List<Tiles> PLAIN = IntStream.of(64, 128).mapToObj(Tiles::plain).toList();
+  private static final String QUERY = PREFIX + "query_plain_";
+  private static final String KEYS = PREFIX + "keys_plain_";
 
   /// Gradients of the output, which is read, and of query, key and value: in FP32, or in the type
   /// of the query if nothing is added to them.
@@ -87,7 +46,7 @@ public final class AttentionGradientArguments {
   public record Memory(long statistics, long seeing, long queryTokens) {}
 
   /// A launch of one of the kernels.
-  record Launch(String kernel, int blocks, int threads, int sharedBytes, MemorySegment bytes) {}
+  record Launch(String kernel, int blocks, MemorySegment bytes) {}
 
   private final MemorySegment bytes;
   private final long count;
@@ -127,24 +86,22 @@ public final class AttentionGradientArguments {
     bytes.set(ValueLayout.JAVA_INT, QUERY_CODE, gradients.query().type().code());
     bytes.set(ValueLayout.JAVA_INT, KEYS_CODE, gradients.key().type().code());
     var heads = of.heads();
-    var tiles = tiles(of, gradients);
-    int ofQuery = Math.multiplyExact(heads.count(), Math.ceilDiv(of.query().count(), ROWS));
+    int columns = AttentionArguments.columns(heads);
+    int ofQuery =
+        Math.multiplyExact(
+            heads.count(), Math.ceilDiv(of.query().count(), AttentionArguments.BLOCK_ROWS));
     int ofKeys =
-        Math.multiplyExact(heads.count() / heads.group(), Math.ceilDiv(of.key().count(), ROWS));
+        Math.multiplyExact(
+            heads.count() / heads.group(),
+            Math.ceilDiv(of.key().count(), AttentionArguments.BLOCK_ROWS));
     var launches =
-        IntStream.iterate(0, column -> column < heads.size(), column -> column + tiles.columns())
+        IntStream.iterate(0, column -> column < heads.size(), column -> column + columns)
             .mapToObj(column -> from(bytes, column))
             .flatMap(
                 each ->
                     Stream.of(
-                        new Launch(
-                            QUERY + tiles.name(),
-                            ofQuery,
-                            tiles.threads(),
-                            tiles.queryShared(),
-                            each),
-                        new Launch(
-                            KEYS + tiles.name(), ofKeys, tiles.threads(), tiles.keyShared(), each)))
+                        new Launch(QUERY + columns, ofQuery, each),
+                        new Launch(KEYS + columns, ofKeys, each)))
             .filter(launch -> launch.blocks() > 0)
             .toList();
     return new AttentionGradientArguments(
@@ -197,25 +154,7 @@ public final class AttentionGradientArguments {
     gradient.checkAddress();
   }
 
-  private static Tiles tiles(Operands of, Gradients gradients) {
-    var type = of.query().type();
-    int size = of.heads().size();
-    boolean aligned =
-        Stream.of(of.query(), of.key(), of.value(), gradients.output())
-                .allMatch(rows -> rows.alignedTo(AttentionArguments.ALIGNMENT_BYTES))
-            && size * type.bytes() % AttentionArguments.ALIGNMENT_BYTES == 0
-            && Stream.of(gradients.query(), gradients.key(), gradients.value())
-                .allMatch(rows -> rows.alignedTo(2 * rows.type().bytes()));
-    var prefix = type.toString().toLowerCase(Locale.ROOT) + "_";
-    return Stream.concat(
-            TENSOR_CORES.stream().filter(each -> aligned && each.name().startsWith(prefix)),
-            PLAIN.stream())
-        .filter(each -> each.headSize() >= size)
-        .findFirst()
-        .orElse(PLAIN.getLast());
-  }
-
-  /// Names of the kernels, each once: `attention_gradient_query_bf16_128`.
+  /// Names of the kernels, each once: `attention_gradient_query_plain_128`.
   public List<String> kernels() {
     return launches.stream().map(Launch::kernel).distinct().toList();
   }
@@ -235,14 +174,10 @@ public final class AttentionGradientArguments {
     return launches;
   }
 
-  /// Names of all kernels but that of the statistics, with the bytes of shared memory that a launch
-  /// asks for.
-  static Stream<Map.Entry<String, Integer>> all() {
-    return Stream.concat(TENSOR_CORES.stream(), PLAIN.stream())
-        .flatMap(
-            each ->
-                Stream.of(
-                    Map.entry(QUERY + each.name(), each.queryShared()),
-                    Map.entry(KEYS + each.name(), each.keyShared())));
+  /// Names of all kernels but that of the statistics.
+  static Stream<String> all() {
+    return AttentionArguments.kernels()
+        .map(name -> name.replaceAll("\\D", ""))
+        .flatMap(columns -> Stream.of(QUERY + columns, KEYS + columns));
   }
 }

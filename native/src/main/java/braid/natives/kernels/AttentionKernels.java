@@ -24,9 +24,6 @@ public final class AttentionKernels implements AutoCloseable {
   /// Rows of a head that a block merges at once, one per warp.
   private static final int MERGE_ROWS = MERGE_THREADS / 32;
 
-  /// Shared memory that a launch may ask for without an attribute of the kernel.
-  private static final int PLAIN_SHARED_BYTES = 48 << 10;
-
   private final GpuModule module;
   private final Map<String, GpuKernel> kernels = new HashMap<>();
   private final int mostBlocks;
@@ -35,9 +32,6 @@ public final class AttentionKernels implements AutoCloseable {
     this.module = module;
     this.mostBlocks = Kernels.mostBlocks(gpu);
     names().forEach(name -> kernels.put(name, module.kernel(Kernels.PREFIX + name)));
-    Stream.concat(AttentionArguments.kernels(), AttentionGradientArguments.all())
-        .filter(each -> each.getValue() > PLAIN_SHARED_BYTES)
-        .forEach(each -> kernel(each.getKey()).maxDynamicSharedBytes(each.getValue()));
   }
 
   /// Loads the kernels from the cache folder; compiles them if they are not there, which takes
@@ -54,8 +48,7 @@ public final class AttentionKernels implements AutoCloseable {
 
   static List<String> names() {
     return Stream.concat(
-            Stream.concat(AttentionArguments.kernels(), AttentionGradientArguments.all())
-                .map(Map.Entry::getKey),
+            Stream.concat(AttentionArguments.kernels(), AttentionGradientArguments.all()),
             Stream.of(
                 GRADIENT_STATISTICS,
                 MERGE,
@@ -76,7 +69,7 @@ public final class AttentionKernels implements AutoCloseable {
     if (arguments.blocks() > 0) {
       for (var bytes : arguments.launches()) {
         kernel(arguments.kernel())
-            .launch(on, arguments.blocks(), arguments.threads(), arguments.sharedBytes(), bytes);
+            .launch(on, arguments.blocks(), AttentionArguments.THREADS, 0, bytes);
       }
     }
   }
@@ -88,8 +81,7 @@ public final class AttentionKernels implements AutoCloseable {
       kernel(GRADIENT_STATISTICS).launch(on, blocks, MERGE_THREADS, 0, arguments.bytes());
     }
     for (var each : arguments.launches()) {
-      kernel(each.kernel())
-          .launch(on, each.blocks(), each.threads(), each.sharedBytes(), each.bytes());
+      kernel(each.kernel()).launch(on, each.blocks(), AttentionArguments.THREADS, 0, each.bytes());
     }
   }
 

@@ -7,4 +7,3 @@
 #include "attention_merge.cuh"
 #include "attention_fold.cuh"
 #include "attention_gradient.cuh"
-#include "attention_gradient_tiles.cuh"

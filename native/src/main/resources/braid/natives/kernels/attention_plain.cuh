@@ -206,13 +206,7 @@ struct PlainAttention {
           int column = 64 * c + 4 * x + e;
           u64 at = r * a.outputStride + queryColumn + a.firstColumn + column;
           float value = output[i][c][e] * share;
-          if (column >= columns) continue;
-          if (a.outCode == FP32) {
-            ((float*)a.output)[at] = value;
-          } else {
-            ((unsigned short*)a.output)[at] = (unsigned short)(a.outCode == BF16
-                ? Tensor<Bf16>::pack(value, 0) : Tensor<Fp16>::pack(value, 0));
-          }
+          if (column < columns) store(a.outCode, a.output, at, value);
         }
       }
     }

@@ -7,16 +7,15 @@ import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.Packing;
-import braid.model.Place;
 import braid.model.Timing;
 import braid.model.TokenLayout;
 import braid.model.Transport;
 import braid.model.VerificationFailed;
 import braid.natives.kernels.Integers;
+import braid.natives.kernels.PlainAttention;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Locale;
 import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
@@ -69,9 +68,6 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
 
   /// Factor of the integers in query and key: scores then differ by a few units.
   private static final float FRACTION = 0.5f;
-
-  /// Errors of fp32, relative to the sum of weighted values or to the LSE.
-  static final double FP32_ERROR = 1e-5;
 
   /// Returns a random case of every method, pass, transport and of these types that attention has,
   /// of one sequence and packed.
@@ -181,17 +177,52 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     return spec.packed(cumulative, padded);
   }
 
-  /// Returns the number of the sequence that a position belongs to; -1 for padding.
-  private int sequence(int position) {
+  /// Returns the number of the sequence of each position; -1 for padding.
+  public static int[] sequences(AttentionSpec spec) {
     var cumulative = spec.packing().cumulative();
     var padded = spec.packing().padded();
+    var sequences = new int[spec.sequence()];
+    Arrays.fill(sequences, -1);
     for (int i = 0; i + 1 < padded.size(); i++) {
       int tokens = cumulative.get(i + 1) - cumulative.get(i);
-      if (position >= padded.get(i) && position < padded.get(i) + tokens) {
-        return i;
-      }
+      Arrays.fill(sequences, padded.get(i), padded.get(i) + tokens, i);
     }
-    return -1;
+    return sequences;
+  }
+
+  /// Returns plain loops over the whole sequence, from inputs with a row per position.
+  public static PlainAttention plain(
+      AttentionSpec spec, float[] query, float[] key, float[] value) {
+    var sequences = sequences(spec);
+    PlainAttention.Mask mask =
+        (row, other) -> {
+          boolean later = spec.isCausal() && other > row;
+          boolean tooEarly = spec.window() > 0 && row - other >= spec.window();
+          return !later && !tooEarly && sequences[row] >= 0 && sequences[row] == sequences[other];
+        };
+    int columns = spec.heads() * spec.headSize();
+    int kvColumns = spec.kvHeads() * spec.headSize();
+    return new PlainAttention(
+        new PlainAttention.Shape(
+            spec.sequence(),
+            spec.sequence(),
+            spec.heads(),
+            spec.group(),
+            spec.headSize(),
+            spec.scale()),
+        mask,
+        PlainAttention.numbers(columns, query),
+        PlainAttention.numbers(kvColumns, key),
+        PlainAttention.numbers(kvColumns, value));
+  }
+
+  /// Returns the errors of a GPU, which rounds weights to a 16-bit type.
+  private PlainAttention.Errors errors() {
+    return switch (spec.dtype()) {
+      case BF16 -> PlainAttention.Errors.BF16;
+      case FP16 -> PlainAttention.Errors.FP16;
+      default -> PlainAttention.Errors.FP32;
+    };
   }
 
   /// Returns a random tuning. Where heads are divided, splits divide the heads of keys per rank.
@@ -337,11 +368,10 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
   /// Returns the inputs of a round: small integers, or halves of them. Keys, values and gradients
   /// of the output are NaN for padding, which nobody may see.
   private Inputs inputs(int round) {
-    var sequences = IntStream.range(0, spec.sequence()).map(this::sequence).toArray();
+    var sequences = sequences(spec);
     return new Inputs(
         this,
         round,
-        sequences,
         numbers(1000L * round, spec.heads(), FRACTION, new int[spec.sequence()]),
         numbers(1000L * round + 1, spec.kvHeads(), FRACTION, sequences),
         numbers(1000L * round + 2, spec.kvHeads(), 1, sequences),
@@ -357,14 +387,12 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     return numbers;
   }
 
-  /// Positions of a rank's rows, by the definition of the layouts: parts of equal length, of which
-  /// the first ones have one position more.
-  List<Integer> positions(Place place) {
-    int ranks = place.size();
-    int rank = place.rank();
+  /// Returns the positions of a rank's rows, by the definition of the layouts: parts of equal
+  /// length, of which the first ones have one position more.
+  public static int[] positions(AttentionSpec spec, int ranks, int rank) {
     boolean zigzag = spec.layout() == TokenLayout.ZIGZAG;
     int parts = zigzag ? 2 * ranks : ranks;
-    var positions = new ArrayList<Integer>();
+    var positions = IntStream.builder();
     for (int part = 0, next = 0; part < parts; part++) {
       int length = spec.sequence() / parts + (part < spec.sequence() % parts ? 1 : 0);
       for (int i = 0; i < length; i++, next++) {
@@ -373,108 +401,89 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
         }
       }
     }
-    return positions;
+    return positions.build().toArray();
   }
 
-  /// Inputs of the whole sequence, a row per position, and the number of each position's sequence.
+  private int[] positions(ProcessGroup group) {
+    return positions(spec, group.place().size(), group.place().rank());
+  }
+
+  /// Returns the rows of those positions.
+  public static float[] rows(float[] all, int columns, int... positions) {
+    var rows = new float[positions.length * columns];
+    for (int row = 0; row < positions.length; row++) {
+      System.arraycopy(all, positions[row] * columns, rows, row * columns, columns);
+    }
+    return rows;
+  }
+
+  /// Inputs of the whole sequence, a row per position.
   @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
   record Inputs(
       AttentionCase of,
       int round,
-      int[] sequences,
       float[] query,
       float[] key,
       float[] value,
       float[] outputGradient) {
     void fill(Pipeline attention) {
-      var mine = of.positions(attention.group().place());
-      put(attention.query(), query, mine);
-      put(attention.key(), key, mine);
-      put(attention.value(), value, mine);
+      var group = attention.group();
+      put(group, attention.query(), query);
+      put(group, attention.key(), key);
+      put(group, attention.value(), value);
     }
 
     void fillGradient(Pipeline gradient) {
-      put(gradient.outputGradient(), outputGradient, of.positions(gradient.group().place()));
+      put(gradient.group(), gradient.outputGradient(), outputGradient);
     }
 
-    private void put(Tensor tensor, float[] numbers, List<Integer> positions) {
-      int columns = numbers.length / sequences.length;
-      var mine = new float[positions.size() * columns];
-      for (int i = 0; i < positions.size(); i++) {
-        System.arraycopy(numbers, positions.get(i) * columns, mine, i * columns, columns);
-      }
-      var _ = tensor.copyFrom(mine);
+    private void put(ProcessGroup group, Tensor tensor, float[] numbers) {
+      int columns = numbers.length / of.spec.sequence();
+      var _ = tensor.copyFrom(rows(numbers, columns, of.positions(group)));
     }
 
     void compare(Pipeline attention, Findings findings) {
-      var spec = of.spec();
-      var mine = of.positions(attention.group().place());
-      int size = spec.headSize();
-      int kvColumns = spec.kvHeads() * size;
-      int rows = mine.size() * spec.heads();
-      var output = new double[rows * size];
-      var outputBounds = new double[rows * size];
-      var lse = new double[rows];
-      var lseBounds = new double[rows];
-      // A GPU rounds weights to a 16-bit type, and every backend the output.
-      double rounding = spec.dtype() == DType.FP32 ? 0 : spec.dtype().epsilon() / 2;
-      for (int at = 0; at < rows; at++) {
-        var weights = weights(mine.get(at / spec.heads()), at % spec.heads());
-        double sum = Arrays.stream(weights).sum();
-        lse[at] = Math.log(sum);
-        lseBounds[at] = FP32_ERROR * (1 + Math.abs(lse[at]));
-        int column = at % spec.heads() / spec.group() * size;
-        for (int j = 0; j < weights.length; j++) {
-          for (int c = 0; c < size && weights[j] > 0; c++) {
-            double each = weights[j] / sum * value[j * kvColumns + column + c];
-            output[at * size + c] += each;
-            outputBounds[at * size + c] += (FP32_ERROR + rounding) * Math.abs(each);
-          }
-        }
-        for (int c = at * size; c < (at + 1) * size && sum > 0; c++) {
-          outputBounds[c] += 2 * rounding * Math.abs(output[c]) + FP32_ERROR;
-        }
-      }
-      var as = as(attention.group());
-      findings.within(as + "output", output, outputBounds, attention.output().toFloats());
-      findings.within(as + "lse", lse, lseBounds, attention.lse().toFloats());
+      var group = attention.group();
+      var expected = plain(of.spec, query, key, value).forward(of.errors(), of.positions(group));
+      within("output", group, expected.output().stored(of.errors()), attention.output(), findings);
+      within("lse", group, expected.lse(), attention.lse(), findings);
     }
 
     void compareGradient(Pipeline gradient, Findings findings) {
       var group = gradient.group();
-      new AttentionGradientLoops(this, of.positions(group.place()))
-          .compare(gradient, as(group), findings);
+      var mine = of.positions(group);
+      int columns = of.spec.heads() * of.spec.headSize();
+      var expected =
+          plain(of.spec, query, key, value)
+              .backward(of.errors(), PlainAttention.numbers(columns, outputGradient), mine, mine);
+      var stored = of.errors();
+      within(
+          "query gradient",
+          group,
+          expected.query().stored(stored),
+          gradient.queryGradient(),
+          findings);
+      within(
+          "key gradient", group, expected.key().stored(stored), gradient.keyGradient(), findings);
+      within(
+          "value gradient",
+          group,
+          expected.value().stored(stored),
+          gradient.valueGradient(),
+          findings);
     }
 
-    private String as(ProcessGroup group) {
-      return String.format(
-          Locale.ROOT, "%s on rank %s, round %d: ", of.text(), group.place(), round);
-    }
-
-    /// Exponentials of the scores of all positions; 0 for those that the query does not see. Scores
-    /// are small enough for double precision.
-    double[] weights(int position, int head) {
-      var spec = of.spec();
-      int size = spec.headSize();
-      int kvColumns = spec.kvHeads() * size;
-      int column = head / spec.group() * size;
-      int row = (position * spec.heads() + head) * size;
-      var weights = new double[sequences.length];
-      for (int j = 0; j < weights.length; j++) {
-        boolean later = spec.isCausal() && j > position;
-        boolean tooEarly = spec.window() > 0 && position - j >= spec.window();
-        if (!later
-            && !tooEarly
-            && sequences[position] >= 0
-            && sequences[j] == sequences[position]) {
-          double score = 0;
-          for (int c = 0; c < size; c++) {
-            score += (double) query[row + c] * key[j * kvColumns + column + c];
-          }
-          weights[j] = Math.exp(score * spec.scale());
-        }
-      }
-      return weights;
+    private void within(
+        String what,
+        ProcessGroup group,
+        PlainAttention.Bounded expected,
+        Tensor got,
+        Findings findings) {
+      findings.within(
+          "%s on rank %s, round %d: %s".formatted(of.text(), group.place(), round, what),
+          expected.values(),
+          expected.bounds(),
+          got.toFloats());
     }
   }
 }

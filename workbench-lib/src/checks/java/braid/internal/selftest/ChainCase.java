@@ -424,7 +424,6 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
       return new AttentionCase.Inputs(
           plain,
           round,
-          new int[spec.sequence()],
           sequence(columns(), rank -> Integers.first(seed(round, rank, QUERY), ROWS * columns())),
           projected(round, TO_KEY, kvColumns),
           projected(round, TO_VALUE, kvColumns),
@@ -461,10 +460,9 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
           .forEach(
               rank -> {
                 var mine = rows.of(rank);
-                var positions = plain.positions(new Place(rank, ranks));
+                var positions = AttentionCase.positions(plain.spec(), ranks, rank);
                 for (int i = 0; i < ROWS; i++) {
-                  System.arraycopy(
-                      mine, i * columns, sequence, positions.get(i) * columns, columns);
+                  System.arraycopy(mine, i * columns, sequence, positions[i] * columns, columns);
                 }
               });
       return sequence;

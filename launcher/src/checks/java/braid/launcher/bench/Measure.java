@@ -1,4 +1,4 @@
-package braid.launcher.bench.report;
+package braid.launcher.bench;
 
 import braid.model.Spread;
 import java.util.List;

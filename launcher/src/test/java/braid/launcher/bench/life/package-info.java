@@ -1,4 +1,0 @@
-@NullMarked
-package braid.launcher.bench.life;
-
-import org.jspecify.annotations.NullMarked;

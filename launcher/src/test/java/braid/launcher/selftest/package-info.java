@@ -1,4 +1,0 @@
-@NullMarked
-package braid.launcher.selftest;
-
-import org.jspecify.annotations.NullMarked;

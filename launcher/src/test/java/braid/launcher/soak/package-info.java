@@ -1,4 +1,0 @@
-@NullMarked
-package braid.launcher.soak;
-
-import org.jspecify.annotations.NullMarked;

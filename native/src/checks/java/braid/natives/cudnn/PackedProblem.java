@@ -1,0 +1,127 @@
+package braid.natives.cudnn;
+
+import braid.natives.cudnn.AttentionProblem.Sequences;
+import braid.natives.kernels.PlainAttention;
+import java.util.Arrays;
+import java.util.Random;
+import java.util.stream.IntStream;
+
+/// Attention of one or several sequences.
+///
+/// @param one the problem of one sequence, which has its rows and keys if there is one only
+/// @param sizes rows and keys of each sequence, and of the gap after it
+@SuppressWarnings("ArrayRecordComponent") // Never compared.
+record PackedProblem(AttentionProblem one, int[]... sizes) {
+  static PackedProblem of(
+      AttentionProblem.Type type,
+      int heads,
+      int kvHeads,
+      int headSize,
+      boolean causal,
+      int shift,
+      int window,
+      int[]... sizes) {
+    float scale = (float) (1 / Math.sqrt(headSize));
+    return new PackedProblem(
+        new AttentionProblem(
+            type, heads, kvHeads, headSize, sizes[0][0], sizes[0][1], causal, shift, window, scale),
+        sizes);
+  }
+
+  boolean isPacked() {
+    return sizes.length > 1;
+  }
+
+  /// Returns the problem that cuDNN solves.
+  AttentionProblem problem() {
+    if (!isPacked()) {
+      return one;
+    }
+    return new AttentionProblem(
+        one.type(),
+        one.heads(),
+        one.kvHeads(),
+        one.headSize(),
+        Arrays.stream(sizes).mapToInt(each -> each[0]).max().orElseThrow(),
+        Arrays.stream(sizes).mapToInt(each -> each[1]).max().orElseThrow(),
+        one.causal(),
+        0,
+        one.window(),
+        one.scale(),
+        new Sequences(sizes.length, first(0, sizes.length), first(1, sizes.length)));
+  }
+
+  /// Returns the first row (of 0) or key (of 1) of a sequence, or the end of all.
+  int first(int of, int sequence) {
+    return Arrays.stream(sizes).limit(sequence).mapToInt(each -> each[of] + each[of + 2]).sum();
+  }
+
+  /// Returns random numbers that both types represent; NaN in gaps.
+  ///
+  /// @param of 0 for a row per query, 1 for one per key
+  double[] numbers(int of, int columns, long seed) {
+    var numbers = new double[first(of, sizes.length) * columns];
+    Arrays.fill(numbers, Double.NaN);
+    var random = new Random(seed);
+    for (int i = 0; i < sizes.length; i++) {
+      int from = first(of, i) * columns;
+      for (int at = from; at < from + sizes[i][of] * columns; at++) {
+        numbers[at] = Math.rint(random.nextDouble(-2, 2) * 32) / 32;
+      }
+    }
+    return numbers;
+  }
+
+  /// Returns the sequence of each row (of 0) or key (of 1); -1 in gaps.
+  private int[] sequences(int of) {
+    var sequences = new int[first(of, sizes.length)];
+    Arrays.fill(sequences, -1);
+    for (int i = 0; i < sizes.length; i++) {
+      Arrays.fill(sequences, first(of, i), first(of, i) + sizes[i][of], i);
+    }
+    return sequences;
+  }
+
+  PlainAttention plain(double[] query, double[] key, double[] value) {
+    int columns = one.heads() * one.headSize();
+    int kvColumns = one.kvHeads() * one.headSize();
+    var ofRow = sequences(0);
+    var ofKey = sequences(1);
+    // From a row's number to the number of the key at its position.
+    var shifts = new int[sizes.length];
+    Arrays.setAll(shifts, i -> first(1, i) - first(0, i) + one.shift());
+    PlainAttention.Mask mask =
+        (row, other) -> {
+          if (ofRow[row] < 0 || ofRow[row] != ofKey[other]) {
+            return false;
+          }
+          int back = row + shifts[ofRow[row]] - other;
+          return !(one.causal() && back < 0) && !(one.window() > 0 && back >= one.window());
+        };
+    return new PlainAttention(
+        new PlainAttention.Shape(
+            first(0, sizes.length),
+            first(1, sizes.length),
+            one.heads(),
+            one.heads() / one.kvHeads(),
+            one.headSize(),
+            one.scale()),
+        mask,
+        PlainAttention.numbers(columns, query),
+        PlainAttention.numbers(kvColumns, key),
+        PlainAttention.numbers(kvColumns, value));
+  }
+
+  /// Returns the rows (of 0) or keys (of 1) of all sequences, without gaps.
+  int[] positions(int of) {
+    var sequences = sequences(of);
+    return IntStream.range(0, sequences.length).filter(i -> sequences[i] >= 0).toArray();
+  }
+
+  @Override
+  public String toString() {
+    return isPacked()
+        ? "%s, rows and keys and gaps %s".formatted(one, Arrays.deepToString(sizes))
+        : one.toString();
+  }
+}

@@ -1,4 +1,0 @@
-@NullMarked
-package braid.internal.selftest;
-
-import org.jspecify.annotations.NullMarked;

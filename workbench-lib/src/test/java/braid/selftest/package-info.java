@@ -1,4 +1,0 @@
-@NullMarked
-package braid.selftest;
-
-import org.jspecify.annotations.NullMarked;
