@@ -266,11 +266,15 @@ public final class CellCompiler implements AutoCloseable {
 
   /// Returns the class that a name means in a cell, by its imports.
   public Optional<Class<?>> type(String name) {
-    return ask(() -> hints(new OtherCells("", "", _ -> false)).type(name));
+    return ask(() -> names().type(name));
   }
 
   private Hints hints(OtherCells other) {
-    return new Hints(shell, files.getFirst(), this::classesOf, other);
+    return new Hints(names(), new SuggestionCheck(shell, files.getFirst()), other);
+  }
+
+  private SessionNames names() {
+    return new SessionNames(shell, this::classesOf);
   }
 
   /// Returns the binary names of the classes of a package: on the class path, or of the JDK.

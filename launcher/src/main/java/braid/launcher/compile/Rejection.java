@@ -50,6 +50,24 @@ record Rejection(String source, int position, int start, int end, String code, S
     return code.startsWith("compiler.err.cant.apply");
   }
 
+  /// Returns true if the error is at a dot or a double colon, which the rejected name follows.
+  boolean isMember() {
+    return position < source.length() && ".:".indexOf(source.charAt(position)) >= 0;
+  }
+
+  /// Returns the rejected name's range: from after a dot to its end.
+  int[] nameRange() {
+    int from = position;
+    while (from < source.length() && !Character.isJavaIdentifierStart(source.charAt(from))) {
+      from++;
+    }
+    int to = from;
+    while (to < source.length() && Character.isJavaIdentifierPart(source.charAt(to))) {
+      to++;
+    }
+    return new int[] {from, to};
+  }
+
   /// Returns the source with quoted text and comments blanked.
   static String withoutQuotes(String source) {
     return QUOTED
