@@ -149,7 +149,7 @@ class AssistantTest {
         .containsExactly("over(", "streams(", "splits()");
     assertThat(ordered("Pipeline.on(null).", "build()", "gemm(", "overlap("))
         .containsExactly("gemm(", "overlap(", "build()");
-    // What fits the place is likelier than what does not.
+    // Names of a fitting type come first.
     assertThat(ordered("int count = Overlap.", "pipelined(", "DEFAULT_SPLITS"))
         .containsExactly("DEFAULT_SPLITS", "pipelined(");
   }

@@ -274,7 +274,7 @@ class ExperimentTest {
     }
   }
 
-  /// Who looks at a revision must not run what the repository's configuration names.
+  /// Reading a revision must not run commands that the repository's configuration names.
   @Test
   void gitRunsNoProgramOfTheRepository() throws Exception {
     var repository = Files.createDirectories(runs.resolve("repository"));
