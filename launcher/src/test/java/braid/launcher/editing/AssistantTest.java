@@ -111,7 +111,7 @@ class AssistantTest {
   }
 
   @Test
-  void whatACellDeclaresBeforeTheCursorIsKnownThoughItNeverRan() {
+  void declarationsBeforeTheCursorAreKnownBeforeTheCellRuns() {
     assertThat(complete("var fresh = \"\";\nfresh.subst").replacements()).contains("substring(");
     assertThat(complete("int g() { return 1; }\nvar fresh = \"\";\nfresh.subst").replacements())
         .contains("substring(");
@@ -236,7 +236,7 @@ class AssistantTest {
   }
 
   @Test
-  void magicsAreCompletedWithWhatMayFollowThem() throws Exception {
+  void magicsAreCompletedWithTheirArguments() throws Exception {
     assertThat(complete("%%f").replacements()).containsExactly("%%front");
     assertThat(complete("%ti").replacements()).containsExactly("%time");
     assertThat(complete("1;\n%o").replacements()).containsExactly("%output", "%output-limit");
@@ -290,7 +290,7 @@ class AssistantTest {
   }
 
   @Test
-  void whatCellsDeclaredIsToldWithItsPlace() {
+  void declarationsOfCellsAreExplainedWithTheirCell() {
     assertThat(inspect("quantity", 0))
         .startsWith("ArrayList<String> quantity\ndeclared in cell 3, line 2");
     assertThat(inspect("twice", 0)).isEqualTo("int twice(int number)\ndeclared in cell 3, line 2");

@@ -97,7 +97,7 @@ class ExperimentTest {
   }
 
   @Test
-  void aSessionEndsWhenItIsClosedAndNamesWhatItPutOnTheClassPath() throws IOException {
+  void aClosedSessionHasItsEndAndItsClassPath() throws IOException {
     var jar = Files.writeString(runs.resolve("mine.jar"), "123456789");
     var experiment = new Experiment(runs, _ -> facts());
     experiment.added(jar);
@@ -113,7 +113,7 @@ class ExperimentTest {
   }
 
   @Test
-  void runsAreFoundByWhatPeopleWrite() throws IOException {
+  void runsAreFoundByIdPrefixAndWord() throws IOException {
     var first = begun();
     var second = begun();
     var experiments = new Experiments(runs);
@@ -146,7 +146,7 @@ class ExperimentTest {
   }
 
   @Test
-  void onlyWhatMayChangeTimesIsADifference() throws IOException {
+  void onlyFactsThatMayChangeTimesAreDifferences() throws IOException {
     var first = begun().manifest();
     assertThat(Differences.between(first, begun().manifest()).all()).isEmpty();
 
@@ -241,7 +241,7 @@ class ExperimentTest {
   }
 
   @Test
-  void whatIsNoManifestIsRefused() throws IOException {
+  void aFileThatIsNoManifestIsRefused() throws IOException {
     var file = Files.writeString(runs.resolve(Manifest.FILE), "{\"format\": \"other\"}");
     assertThatThrownBy(() -> Manifest.read(file))
         .isInstanceOf(BraidException.class)
