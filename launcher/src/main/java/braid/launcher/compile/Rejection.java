@@ -87,10 +87,10 @@ record Rejection(String source, int position, int start, int end, String code, S
       return from;
     }
     int open = 0;
-    for (int at = from; at < code.length(); at++) {
-      open += opens(code.charAt(at));
+    for (int index = from; index < code.length(); index++) {
+      open += opens(code.charAt(index));
       if (open == 0) {
-        return at + 1;
+        return index + 1;
       }
     }
     return code.length();
@@ -103,18 +103,19 @@ record Rejection(String source, int position, int start, int end, String code, S
     int end = afterArguments(bracket) - 1;
     int open = 0;
     int begin = bracket + 1;
-    for (int at = bracket + 1; at <= end; at++) {
-      if (at == end || (open == 0 && code.charAt(at) == ',')) {
+    for (int index = bracket + 1; index <= end; index++) {
+      if (index == end || (open == 0 && code.charAt(index) == ',')) {
         int from = begin;
-        while (from < at && Character.isWhitespace(source.charAt(from))) {
+        while (from < index && Character.isWhitespace(source.charAt(from))) {
           from++;
         }
-        if (from < at) {
-          found.add(new int[] {from, from + source.substring(from, at).stripTrailing().length()});
+        if (from < index) {
+          found.add(
+              new int[] {from, from + source.substring(from, index).stripTrailing().length()});
         }
-        begin = at + 1;
+        begin = index + 1;
       } else {
-        open += opens(code.charAt(at));
+        open += opens(code.charAt(index));
       }
     }
     return found;

@@ -155,6 +155,20 @@ class AssistantTest {
   }
 
   @Test
+  void factoriesOrConstantsOfAnArgumentsTypeAreSuggestedFirst() {
+    assertThat(complete("Pipeline.on(null).overlap(").replacements())
+        .startsWith("Overlap.bulk()", "Overlap.defaults()", "Overlap.direct(")
+        .doesNotContain("valueOf(", "values()");
+    assertThat(complete("Pipeline.on(null).overlap(Ov").replacements())
+        .startsWith("Overlap.bulk()")
+        .contains("Overlap");
+    assertThat(complete("Pipeline.on(").replacements()).startsWith("ProcessGroup.world()");
+    assertThat(complete("Overlap.pipelined(4).over(").replacements())
+        .startsWith("COPY_ENGINE", "WORKERS");
+    assertThat(complete("Transport.").replacements()).contains("valueOf(");
+  }
+
+  @Test
   void methodsOfObjectAreSuggestedOnlyIfNothingElseFits() {
     for (var code :
         List.of("Overlap.ring().", "quantity.", "new Point(1, \"\").", "Pipeline.on(null).")) {

@@ -454,11 +454,11 @@ public final class Channels implements AutoCloseable {
     drop(peer.channel, "message", reason);
   }
 
-  private void drop(Channel channel, String what, Exception reason) {
+  private void drop(Channel channel, String subject, Exception reason) {
     if (dropped.incrementAndGet() == 1) {
       System.err.println(
           "braid kernel: dropped a %s on %s: %s; more like it are only counted"
-              .formatted(what, channel, reason.getMessage()));
+              .formatted(subject, channel, reason.getMessage()));
     }
   }
 

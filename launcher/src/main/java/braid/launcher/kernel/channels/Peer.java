@@ -316,9 +316,9 @@ final class Peer {
     }
   }
 
-  private void subscribe(byte[] topic, boolean on) throws IOException {
+  private void subscribe(byte[] topic, boolean subscribes) throws IOException {
     topics.removeIf(each -> Arrays.equals(each, topic));
-    if (on) {
+    if (subscribes) {
       topics.add(topic);
     }
     if (topics.size() > MAX_TOPICS || topic.length > MAX_COMMAND_BYTES) {
