@@ -205,8 +205,6 @@ public final class Collectives {
 
   /// Gathers all ranks' `x` into `y`, by rank.
   public void allGather(SymmetricTensor x, SymmetricTensor y) {
-    Given.check("x", x);
-    Given.check("y", y);
     var rules = rules(Collective.ALL_GATHER, x);
     rules.into(y, rules.timesRanks(), "the first size of x times the ranks");
     make(Collective.ALL_GATHER, x, y);
@@ -214,15 +212,12 @@ public final class Collectives {
 
   /// Returns the same in a new tensor, which the caller closes.
   public SymmetricTensor allGather(SymmetricTensor x) {
-    Given.check("x", x);
     var rules = rules(Collective.ALL_GATHER, x);
     return filled(rules, rules.timesRanks(), y -> allGather(x, y));
   }
 
   /// Writes this rank's part of the sum of all ranks' `x` into `y`.
   public void reduceScatter(SymmetricTensor x, SymmetricTensor y) {
-    Given.check("x", x);
-    Given.check("y", y);
     var rules = rules(Collective.REDUCE_SCATTER, x);
     rules.into(y, rules.dividedByRanks(), "the first size of x divided by the ranks");
     make(Collective.REDUCE_SCATTER, x, y);
@@ -230,15 +225,12 @@ public final class Collectives {
 
   /// Returns the same in a new tensor, which the caller closes.
   public SymmetricTensor reduceScatter(SymmetricTensor x) {
-    Given.check("x", x);
     var rules = rules(Collective.REDUCE_SCATTER, x);
     return filled(rules, rules.dividedByRanks(), y -> reduceScatter(x, y));
   }
 
   /// Writes the sum of all ranks' `x` into `y`, which may be `x` itself.
   public void allReduce(SymmetricTensor x, SymmetricTensor y) {
-    Given.check("x", x);
-    Given.check("y", y);
     var rules = rules(Collective.ALL_REDUCE, x);
     rules.into(y, x.shape(), "that of x");
     rules.roomFor(algorithm(), y);
@@ -247,14 +239,11 @@ public final class Collectives {
 
   /// Returns the same in a new tensor, which the caller closes; `allReduce(x, x)` works in place.
   public SymmetricTensor allReduce(SymmetricTensor x) {
-    Given.check("x", x);
     return filled(rules(Collective.ALL_REDUCE, x), x.shape(), y -> allReduce(x, y));
   }
 
   /// Writes the parts of all ranks' `x` that are for this rank into `y`, by rank.
   public void allToAll(SymmetricTensor x, SymmetricTensor y) {
-    Given.check("x", x);
-    Given.check("y", y);
     var rules = rules(Collective.ALL_TO_ALL, x);
     var _ = rules.dividedByRanks();
     rules.into(y, x.shape(), "that of x");
@@ -264,7 +253,6 @@ public final class Collectives {
 
   /// Returns the same in a new tensor, which the caller closes.
   public SymmetricTensor allToAll(SymmetricTensor x) {
-    Given.check("x", x);
     var rules = rules(Collective.ALL_TO_ALL, x);
     var _ = rules.dividedByRanks();
     return filled(rules, x.shape(), y -> allToAll(x, y));
@@ -273,7 +261,6 @@ public final class Collectives {
   /// Copies the root's `x` into `x` on every rank. Ranks wait for the root only, so a rank may
   /// learn only in its own next call that another rank called something else.
   public void broadcast(SymmetricTensor x, int root) {
-    Given.check("x", x);
     var rules = rules(Collective.BROADCAST, x);
     if (root < 0 || root >= group.size()) {
       throw new BraidException(
@@ -305,7 +292,6 @@ public final class Collectives {
   /// send first wait for each other, which is an error at once; use [#sendReceive] there. A message
   /// to the own rank is copied at once and kept until it is received.
   public void send(SymmetricTensor x, int toRank) {
-    Given.check("x", x);
     var rules = rules(Collective.SEND, x);
     var message = message(rules, x, toRank);
     log(SEND_RECEIVE, x, x.shape());
@@ -319,7 +305,6 @@ public final class Collectives {
   /// Receives the next message of a rank into `y`. A message of another shape or type is an error
   /// on both ranks.
   public void receive(SymmetricTensor y, int fromRank) {
-    Given.check("y", y);
     var landing = landing(rules(Collective.RECEIVE, y), y, fromRank);
     log(SEND_RECEIVE, y, y.shape());
     engine.receive(route(), landing);
@@ -328,8 +313,6 @@ public final class Collectives {
   /// Sends `x` to one rank and receives `y` from the same or another rank, at the same time: for
   /// rings, also of one rank.
   public void sendReceive(SymmetricTensor x, int toRank, SymmetricTensor y, int fromRank) {
-    Given.check("x", x);
-    Given.check("y", y);
     var rules = rules(Collective.SEND, "sendReceive", x);
     var message = message(rules, x, toRank);
     var landing = landing(rules(Collective.RECEIVE, "sendReceive", y), y, fromRank);
@@ -440,6 +423,7 @@ public final class Collectives {
   }
 
   private ShapeRules rules(Collective collective, String name, SymmetricTensor x) {
+    Given.check(collective == Collective.RECEIVE ? "y" : "x", x);
     group.checkMember();
     var rules = new ShapeRules(group, collective, name, x);
     rules.usable(x);

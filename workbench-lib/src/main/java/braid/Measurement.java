@@ -94,8 +94,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     checkIterations("profile", iterations);
     int plain = Math.min(iterations, MOST_PLAIN);
     boolean reports = group.rank() == 0;
-    try (var progress =
-        Progress.of(PROFILING, iterations + plain, group.context().outbox(), reports)) {
+    try (var progress = Progress.of(PROFILING, iterations, group.context().outbox(), reports)) {
       return profile(iterations, plain, progress, lanes, configuration);
     }
   }
@@ -107,8 +106,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
       List<Lanes> lanes,
       Supplier<SequencedMap<String, String>> configuration) {
     var plainNanos = new ArrayList<Long>();
-    int before = (plain + 1) / 2;
-    plainNanos.addAll(timePlain(before, progress::done));
+    plainNanos.addAll(timePlain((plain + 1) / 2));
     var clock = ClockAlignment.measure(group.rank(), group::gather);
     // Origin of all ranks' times, on this rank's clock.
     long origin = group.broadcast(System.nanoTime(), 0) + clock.offsetNanos();
@@ -118,7 +116,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     var spans = new ArrayList<Span>();
     try {
       group.barrier();
-      var times = times(iterations, done -> progress.done(before + done));
+      var times = times(iterations, progress::done);
       for (int i = 0; i < iterations; i++) {
         starts.add(times.starts[i] - origin);
         nanos.add(times.nanos[i]);
@@ -126,7 +124,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     } finally {
       lanes.stream().map(Lanes::recorded).forEach(spans::addAll);
     }
-    plainNanos.addAll(timePlain(plain / 2, done -> progress.done(before + iterations + done)));
+    plainNanos.addAll(timePlain(plain / 2));
     // Before the hardware changes its state.
     var readings = group.context().backend().readings();
     spans.sort(Comparator.comparingLong(Span::startNanos));
@@ -149,9 +147,9 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     return profile;
   }
 
-  private List<Long> timePlain(int iterations, IntConsumer done) {
+  private List<Long> timePlain(int iterations) {
     group.barrier();
-    return Arrays.stream(times(iterations, done).nanos).boxed().toList();
+    return Arrays.stream(times(iterations, _ -> {}).nanos).boxed().toList();
   }
 
   private static void checkIterations(String call, int iterations) {

@@ -55,6 +55,7 @@ record ShapeRules(ProcessGroup group, Collective collective, String name, Symmet
 
   /// Requires a result of that shape and of the type of `x`.
   void into(SymmetricTensor y, List<Long> shape, String rule) {
+    Given.check("y", y);
     usable(y);
     if (y.dtype() != x.dtype()) {
       throw new BraidException(

@@ -176,7 +176,7 @@ class CallOrderTest {
   }
 
   @Test
-  void valuesThatDifferBeyondWhatTheBoardHoldsAreToldWithoutThem() {
+  void longDifferingValuesAreReportedWithoutThem() {
     onEachRank(
         2,
         world -> {

@@ -45,7 +45,7 @@ class CapabilitiesTest {
   }
 
   @Test
-  void librariesHaveWhatTheyHaveInTheirOwnMemory() {
+  void librariesHaveTheirCollectivesInTheirOwnMemory() {
     var all = EnumSet.complementOf(EnumSet.of(MemoryKind.AUTO));
     for (var collective : List.of(Collective.ALL_GATHER, Collective.ALL_TO_ALL)) {
       assertThat(kinds(collective, CollectiveWay.COPY_ENGINE)).isEqualTo(all);

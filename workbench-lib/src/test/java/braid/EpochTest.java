@@ -175,7 +175,7 @@ class EpochTest {
   }
 
   @Test
-  void whatARankWaitsForCanBeAskedFromOutside() {
+  void anotherThreadCanReadTheWaitOfARank() {
     LocalRanks.run(
         2,
         world -> {

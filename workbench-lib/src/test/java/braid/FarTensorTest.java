@@ -38,7 +38,7 @@ class FarTensorTest {
       return MemorySegment.ofAddress(near.address() + FAR).reinterpret(near.byteSize());
     }
 
-    @SuppressWarnings("restricted") // What was made by [#place] lies there.
+    @SuppressWarnings("restricted") // [#place] has made it.
     private MemorySegment near(MemorySegment far) {
       return MemorySegment.ofAddress(far.address() - FAR).reinterpret(far.byteSize());
     }

@@ -225,7 +225,7 @@ class InFlightTest {
   }
 
   @Test
-  void whatFailsInFlightIsTheCauseOnAllRanks() {
+  void aFailureInFlightIsTheCauseOnAllRanks() {
     assertThatThrownBy(
             () ->
                 LocalRanks.run(

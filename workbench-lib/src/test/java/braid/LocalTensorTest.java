@@ -37,7 +37,7 @@ class LocalTensorTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void whatIsClosedSaysSo(boolean pinned) {
+  void aClosedTensorIsRefusedByName(boolean pinned) {
     LocalRanks.run(
         1,
         world -> {
@@ -57,7 +57,7 @@ class LocalTensorTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void whatIsMissingOrSaidTwiceIsOneLine(boolean pinned) {
+  void aMissingOrRepeatedOptionIsOneLine(boolean pinned) {
     LocalRanks.run(
         1,
         world -> {

@@ -150,7 +150,7 @@ class MessagesTest {
   }
 
   @Test
-  void whatDoesNotFitIsToldBothAndTheNextMessageArrives() {
+  void anUnfittingMessageFailsBothRanksAndTheNextArrives() {
     onEachRank(
         2,
         (world, comm, x, y) -> {
@@ -218,7 +218,7 @@ class MessagesTest {
   }
 
   @Test
-  void aTensorOfMoreDimensionsThanAMessageSays() {
+  void aTensorOfTooManyDimensionsIsRefused() {
     onEachRank(
         2,
         (world, comm, x, y) -> {

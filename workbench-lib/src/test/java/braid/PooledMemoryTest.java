@@ -114,7 +114,7 @@ class PooledMemoryTest {
   }
 
   @Test
-  void aTensorThatOneRankStillHoldsIsSaidToBeWhatTheOthersWaitFor() {
+  void waitingRanksNameTheTensorThatAnotherHolds() {
     LocalRanks.run(
         3,
         world -> {
@@ -187,7 +187,7 @@ class PooledMemoryTest {
   }
 
   @Test
-  void whereThereIsNoRoomWhatIsIdleIsFreedOnAllRanksAndItIsTriedOnceMore() {
+  void aFailedAllocationFreesIdleMemoryEverywhereAndRetries() {
     LocalRanks.run(
         3,
         world -> {
@@ -299,7 +299,7 @@ class PooledMemoryTest {
   }
 
   @Test
-  void whatIsIdleLongestIsFreedWhereItIsTooMuch() {
+  void theLongestIdleMemoryIsFreedFirst() {
     LocalRanks.run(
         1,
         world -> {

@@ -112,7 +112,7 @@ class ProcessGroupTest {
   }
 
   @Test
-  void aGroupClosesWhatWasMadeOnItLatestFirst() {
+  void aGroupClosesItsResourcesLatestFirst() {
     LocalRanks.run(
         1,
         world -> {

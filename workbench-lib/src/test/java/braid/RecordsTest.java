@@ -183,7 +183,7 @@ class RecordsTest {
           0.000001KB/s | 0.001 | 0
           16bps        | 2 | 0
           """)
-  void linksAreParsedAndPrintWhatCanBeParsed(String text, double bandwidth, long latency) {
+  void linksAreParsedAsTheyPrint(String text, double bandwidth, long latency) {
     var link = Link.parse(text);
     assertThat(link).isEqualTo(new Link(bandwidth, latency));
     assertThat(Link.parse(link.toString())).isEqualTo(link);

@@ -109,7 +109,7 @@ class SymmetricTensorTest {
   }
 
   @Test
-  void aClosedTensorSaysSo() {
+  void aClosedTensorIsRefusedByName() {
     LocalRanks.run(
         1,
         world -> {

@@ -11,7 +11,7 @@ import java.util.Collections;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/// What a verification reports that found no wrong value.
+/// Verifications that find no wrong value, and their reports.
 class VerificationTest {
   private interface Verified {
     Verification on(ProcessGroup world);

@@ -68,7 +68,7 @@ class VerifyTest {
 
   @ParameterizedTest
   @EnumSource(names = {"FP8_E4M3", "FP8_E5M2"})
-  void scalesMayRoundWhatARingSends(DType dtype) {
+  void scalesMayRoundThePartialsOfARing(DType dtype) {
     LocalRanks.run(
         3,
         world -> {
@@ -138,7 +138,7 @@ class VerifyTest {
   }
 
   @Test
-  void integersAreExactThoughWhatIsSentIsRounded() {
+  void integersAreExactAlthoughPartialsAreRounded() {
     LocalRanks.run(
         4,
         world -> {
@@ -191,7 +191,7 @@ class VerifyTest {
   @EnumSource(
       value = Method.class,
       names = {"PIPELINED", "DIRECT", "RING", "UNFUSED"})
-  void whatOverflowsIsExpectedTo(Method method) {
+  void anOverflowIsExpectedWhereTheReferenceOverflows(Method method) {
     LocalRanks.run(
         3,
         world -> {

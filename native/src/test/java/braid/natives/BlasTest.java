@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 
 class BlasTest {
   @Test
-  void multipliesWhatIsStoredByRowsOrColumnsWithGaps() {
+  void matricesWithGapsAreMultiplied() {
     Blas.limitThreads(1);
     try (var arena = Arena.ofConfined()) {
       // 2 x 3 with rows 4 apart; 3 x 2 by columns, 3 apart
@@ -27,7 +27,7 @@ class BlasTest {
   }
 
   @Test
-  void whatIsNotKeptIsNotRead() {
+  void anOverwrittenResultIsNotRead() {
     try (var arena = Arena.ofConfined()) {
       var one = arena.allocateFrom(ValueLayout.JAVA_FLOAT, 1);
       var c = arena.allocateFrom(ValueLayout.JAVA_FLOAT, Float.NaN);

@@ -33,7 +33,7 @@ class FdMailboxTest {
   private int openBefore;
 
   @BeforeEach
-  void countWhatIsOpen() throws IOException {
+  void openDescriptorsAreCounted() throws IOException {
     // The first use of the calls may itself open files.
     FdMailbox.open(unique + "-warm").close();
     openBefore = openFiles();
@@ -94,7 +94,7 @@ class FdMailboxTest {
   }
 
   @Test
-  void keepsWhatOthersSentForALaterCallAndClosesItInTheEnd() throws IOException {
+  void unclaimedDescriptorsAreKeptAndClosedAtTheEnd() throws IOException {
     try (var mailbox = FdMailbox.open(unique);
         var file = new Opened("kept")) {
       mailbox.send(unique, 1, file.fd());

@@ -22,7 +22,7 @@ class ForeignLibraryTest {
   }
 
   @Test
-  void saysWhichFunctionIsMissingWhere() {
+  void aMissingFunctionIsNamedWithItsLibrary() {
     var library = ForeignLibrary.at(Path.of("libc.so.6"));
     assertThat(library.has("ncclAlltoAll")).isFalse();
     assertThatThrownBy(() -> library.function("ncclAlltoAll", ABS))
@@ -31,7 +31,7 @@ class ForeignLibraryTest {
   }
 
   @Test
-  void saysWhichLibraryCannotBeLoaded() {
+  void aLibraryThatCannotBeLoadedIsNamed() {
     assertThatThrownBy(() -> ForeignLibrary.at(Path.of("/no/such/library.so")))
         .isInstanceOf(UnsatisfiedLinkError.class)
         .hasMessageContaining("/no/such/library.so");

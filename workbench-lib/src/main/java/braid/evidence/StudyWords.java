@@ -89,19 +89,20 @@ final class StudyWords {
                 Percent.of(ranking.noiseFloor()));
     return "%s%s"
         .formatted(
-            undecided(undecided.getFirst(), times),
+            undecided("undecided", undecided.getFirst(), times),
             study.trials().size() > 1
                 ? "; of %d %ss %s".formatted(study.trials().size(), kind(), counts())
                 : "");
   }
 
-  /// @param more what stands behind the interval
-  private String undecided(int trial, String more) {
+  /// @param word verdict: in a headline, [#advice] gives the reason
+  /// @param more text behind the interval
+  private String undecided(String word, int trial, String more) {
     var change = ranking.excessOverBest().get(trial);
     var size = Percent.of(Math.abs(change.value()), change);
     return "%s: %s may take %s than %s (interval %s%%%s)"
         .formatted(
-            isTooShort() ? "too few rounds to decide" : "undecided",
+            word,
             name(trial),
             change.value() < 0 ? size + " less time" : size + " more time",
             referenceName,
@@ -157,7 +158,8 @@ final class StudyWords {
     return capitalized(
         undecided.isEmpty()
             ? nothingBeats() + ": " + counts()
-            : undecided(undecided.getFirst(), ""));
+            : undecided(
+                isTooShort() ? "too few rounds to decide" : "undecided", undecided.getFirst(), ""));
   }
 
   private String unjudged() {

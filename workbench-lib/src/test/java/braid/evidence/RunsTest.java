@@ -107,7 +107,7 @@ class RunsTest {
   }
 
   @Test
-  void whatIsNotARunIsLeftOutAndCannotBeLoaded() throws IOException {
+  void aFolderWithoutManifestIsNeitherListedNorLoaded() throws IOException {
     var runs = at("2026-01-31T00:00:00Z");
     assertThat(runs.list()).isEmpty();
     assertThatThrownBy(() -> runs.load("20260131T000000000Z-ffffff"))

@@ -197,7 +197,7 @@ class StudyTest {
   }
 
   @Test
-  void tooFewRoundsForAWinnerAreSaid() {
+  void aStudyNamesTooFewRoundsOnce() {
     var few =
         new SyntheticStudy(103e6, 0.001, 6, 7)
             .of(SyntheticStudy.overlaps(SPLITS, 1), SyntheticStudy.model(75e6, 28e6, 0.6e6));
@@ -205,6 +205,7 @@ class StudyTest {
     assertThat(few.ties()).isEmpty();
     assertThat(few.undecided()).hasSize(SPLITS.length);
     assertThat(few.finding()).startsWith("Too few rounds to decide: ");
+    assertThat(few.headline()).startsWith("undecided: ").containsOnlyOnce("too few rounds");
     // 21 pairs share 5%, so 2 / 2^n must be at most 0.24%.
     assertThat(few.advice())
         .contains(

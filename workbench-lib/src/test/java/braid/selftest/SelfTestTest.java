@@ -145,7 +145,7 @@ class SelfTestTest {
   }
 
   @Test
-  void randomProgramsFollowWhatIsFixed() {
+  void randomProgramsFollowFixedCases() {
     var report = report(3, test -> test.quick().random(12, 42).dtypes(DType.BF16, DType.FP8_E5M2));
     assertThat(report.allRight()).as(report.toString()).isTrue();
     var row = report.rows().getLast();
@@ -159,7 +159,7 @@ class SelfTestTest {
 
   /// Each wrong program has a row, and the others still run.
   @Test
-  void aProgramThatIsWrongSaysHowToRunItAgain() {
+  void aWrongProgramPrintsItsSeed() {
     var report =
         report(
             2,
@@ -275,7 +275,7 @@ class SelfTestTest {
   }
 
   @Test
-  void aSelfTestIsSaidOnceAndTheSameEverywhere() {
+  void aSelfTestIsPrintedOnceAndTheSameEverywhere() {
     LocalRanks.run(
         2,
         world -> {
@@ -362,7 +362,7 @@ class SelfTestTest {
   }
 
   @Test
-  void aWayThatIsWrongSaysHowManyOfItsCasesWereNotRun() {
+  void aWrongWayCountsItsCasesThatWereNotRun() {
     var report =
         report(
             1,

@@ -78,11 +78,10 @@ public record Bundle(
     }
   }
 
-  /// Copies the pages that the README links to, without pictures of screens.
+  /// Copies the pages that the README links to.
   private void docs(Path into) throws IOException {
-    var screens = home.resolve("docs/screens");
     try (var files = Files.walk(home.resolve("docs"))) {
-      for (var file : files.filter(each -> !each.startsWith(screens)).toList()) {
+      for (var file : files.toList()) {
         Files.copy(file, into.resolve(home.relativize(file).toString()));
       }
     }

@@ -7,6 +7,7 @@ import braid.launcher.cell.CellOutput;
 import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
+import braid.launcher.cli.home.WorkOptions;
 import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.cli.run.SignalledSession;
 import braid.launcher.compile.Program;
@@ -16,7 +17,6 @@ import braid.launcher.notebook.run.StopRequest;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.Session;
 import braid.model.BraidException;
-import braid.model.MemoryKind;
 import braid.model.MimeBundle;
 import com.google.gson.JsonPrimitive;
 import java.io.BufferedReader;
@@ -90,19 +90,7 @@ final class ExecCommand implements Callable<Integer> {
       description = "Jars and folders of classes that the program needs, with ':' between them.")
   private @Nullable String classPath;
 
-  @Option(
-      names = "--memory",
-      paramLabel = "KIND",
-      description =
-          "Kind of symmetric memory of tensors and pipelines that name none: auto, native, ipc, nccl"
-              + " or nvshmem. Default: BRAID_SYMMETRIC_MEMORY, else auto.")
-  private @Nullable String memory;
-
-  @Option(
-      names = "--timeout",
-      paramLabel = "SECONDS",
-      description = "Ends the program after this time.")
-  private @Nullable String timeout;
+  @Mixin private WorkOptions work = new WorkOptions();
 
   @Spec private CommandSpec spec = CommandSpec.create();
 
@@ -144,12 +132,11 @@ final class ExecCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
-    var limits = TimeLimits.of(timeout, null);
+    var limits = work.limits(null);
     var added = classPath();
     var env = Env.here();
     var home = WorkingDirectory.called();
-    var chosen = ranks.session(env, env.machine(), home);
-    var options = memory == null ? chosen : chosen.withMemory("--memory", MemoryKind.parse(memory));
+    var options = work.session(ranks.session(env, env.machine(), home));
     var err = spec.commandLine().getErr();
     var stop = new StopRequest();
     try (var compiled = Program.compile(program, added, err)) {

@@ -4,6 +4,7 @@ import braid.launcher.ExitCode;
 import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
+import braid.launcher.cli.home.WorkOptions;
 import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.run.ParameterList;
@@ -19,7 +20,6 @@ import braid.launcher.notebook.parameters.Parameters;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
-import braid.model.MemoryKind;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -126,22 +126,10 @@ final class RunCommand implements Callable<Integer> {
               + " directory, which also keeps runs/.")
   private @Nullable Path cwd;
 
-  @Option(
-      names = "--memory",
-      paramLabel = "KIND",
-      description =
-          "Kind of symmetric memory of tensors and pipelines that name none: auto, native, ipc,"
-              + " nccl or nvshmem. Default: BRAID_SYMMETRIC_MEMORY, else auto.")
-  private @Nullable String memory;
+  @Mixin private WorkOptions work = new WorkOptions();
 
   @Option(names = "--log-output", description = "Prints the output of the cells to stderr too.")
   private boolean logOutput;
-
-  @Option(
-      names = "--timeout",
-      paramLabel = "SECONDS",
-      description = "Ends the run, of all notebooks together, after this time.")
-  private @Nullable String timeout;
 
   @Option(
       names = "--cell-timeout",
@@ -198,7 +186,7 @@ final class RunCommand implements Callable<Integer> {
     if (helpNotebook) {
       return listParameters();
     }
-    var limits = TimeLimits.of(timeout, cellTimeout);
+    var limits = work.limits(cellTimeout);
     var inputs = RunInputs.of(notebooks, output, parameters(), check, record);
     var home = WorkingDirectory.called();
     var env = Env.here();
@@ -222,12 +210,10 @@ final class RunCommand implements Callable<Integer> {
   }
 
   private SessionOptions session(Env env, RankCount machine, Path home) {
-    var options = ranks.session(env, machine, home);
-    var decided =
-        untilDecided == null
-            ? options
-            : options.withUntilDecided(TimeLimits.duration("--until-decided", untilDecided));
-    return memory == null ? decided : decided.withMemory("--memory", MemoryKind.parse(memory));
+    var options = work.session(ranks.session(env, machine, home));
+    return untilDecided == null
+        ? options
+        : options.withUntilDecided(TimeLimits.duration("--until-decided", untilDecided));
   }
 
   /// Returns true for papermill's form: a notebook and its output. With a folder as output both are
@@ -259,7 +245,7 @@ final class RunCommand implements Callable<Integer> {
     return new RunFacts(arguments(spec), options.home())
         .workingDirectory(cwd)
         .notebook(input.notebook(), input.file(), input.output(folder))
-        .limits(Optional.ofNullable(timeout), Optional.ofNullable(cellTimeout))
+        .limits(work.timeout(), Optional.ofNullable(cellTimeout))
         .of(options, env);
   }
 

@@ -206,32 +206,36 @@ public final class CellCompiler implements AutoCloseable {
   /// Returns why a snippet is invalid: it was rejected, or it declares a variable of an unknown
   /// type, which JShell would accept.
   public Optional<CompileError> errors(
-      Cell cell, Piece.Java piece, SnippetEvent event, OtherCells other) {
+      Cell cell, Piece.Java piece, SnippetEvent event, OtherCells otherCells) {
     return switch (event.status()) {
       case REJECTED -> {
         var diagnostics = shell.diagnostics(event.snippet()).filter(Diag::isError).toList();
         yield Optional.of(
             ask(
                 () ->
-                    CompileError.of(cell, piece, diagnostics, Locale.getDefault(), hints(other))));
+                    CompileError.of(
+                        cell, piece, diagnostics, Locale.getDefault(), hints(otherCells))));
       }
       case RECOVERABLE_NOT_DEFINED ->
           Optional.of(
-              ask(() -> CompileError.unresolved(cell, piece, dependencies(event), hints(other))));
+              ask(
+                  () ->
+                      CompileError.unresolved(
+                          cell, piece, dependencies(event), hints(otherCells))));
       default -> Optional.empty();
     };
   }
 
   /// Returns the names that a valid declaration still lacks before it can be used: it may refer to
   /// later cells.
-  public Optional<String> lacks(SnippetEvent event, OtherCells other) {
+  public Optional<String> lacks(SnippetEvent event, OtherCells otherCells) {
     if (event.status() != Snippet.Status.RECOVERABLE_DEFINED) {
       return Optional.empty();
     }
     return Optional.of(
         ask(
             () -> {
-              var hints = hints(other);
+              var hints = hints(otherCells);
               return dependencies(event).stream()
                   .map(
                       name ->
@@ -266,11 +270,15 @@ public final class CellCompiler implements AutoCloseable {
 
   /// Returns the class that a name means in a cell, by its imports.
   public Optional<Class<?>> type(String name) {
-    return ask(() -> hints(new OtherCells("", "", _ -> false)).type(name));
+    return ask(() -> names().type(name));
   }
 
-  private Hints hints(OtherCells other) {
-    return new Hints(shell, files.getFirst(), this::classesOf, other);
+  private Hints hints(OtherCells otherCells) {
+    return new Hints(names(), new SuggestionCheck(shell, files.getFirst()), otherCells);
+  }
+
+  private SessionNames names() {
+    return new SessionNames(shell, this::classesOf);
   }
 
   /// Returns the binary names of the classes of a package: on the class path, or of the JDK.

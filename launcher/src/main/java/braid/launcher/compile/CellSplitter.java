@@ -21,7 +21,7 @@ final class CellSplitter {
   private final Cell cell;
   private final String source;
   private final List<Piece> pieces = new ArrayList<>();
-  private int at;
+  private int position;
   private int line = 1;
   private int counted;
 
@@ -33,14 +33,14 @@ final class CellSplitter {
 
   List<Piece> pieces() throws CompileError {
     while (skipBlank(source.length())) {
-      if (source.charAt(at) == '%') {
-        int end = source.indexOf('\n', at);
+      if (source.charAt(position) == '%') {
+        int end = source.indexOf('\n', position);
         end = end < 0 ? source.length() : end;
-        pieces.add(new Piece.Magic(source.substring(at, end).strip(), line()));
-        at = end;
+        pieces.add(new Piece.Magic(source.substring(position, end).strip(), line()));
+        position = end;
       } else {
         // A magic line ends the Java code before it, even if that is incomplete.
-        java(nextMagic(source, at));
+        java(nextMagic(source, position));
       }
     }
     return pieces;
@@ -48,25 +48,25 @@ final class CellSplitter {
 
   /// Splits the Java code up to the limit.
   private void java(int limit) throws CompileError {
-    var ends = new StatementEnds(source, at, limit);
-    while (skipBlank(limit) && source.charAt(at) != '%') {
+    var ends = new StatementEnds(source, position, limit);
+    while (skipBlank(limit) && source.charAt(position) != '%') {
       snippet(ends, limit);
     }
   }
 
   private void snippet(StatementEnds ends, int limit) throws CompileError {
     int windowEnds = FIRST_WINDOW_ENDS;
-    int end = ends.after(at, windowEnds);
-    var info = analysis.apply(source.substring(at, end));
+    int end = ends.after(position, windowEnds);
+    var info = analysis.apply(source.substring(position, end));
     while (end < limit
         && !(info.completeness() == Completeness.COMPLETE && !info.remaining().isEmpty())) {
       windowEnds *= 2;
-      end = ends.after(at, windowEnds);
-      info = analysis.apply(source.substring(at, end));
+      end = ends.after(position, windowEnds);
+      info = analysis.apply(source.substring(position, end));
     }
-    var window = source.substring(at, end);
+    var window = source.substring(position, end);
     switch (info.completeness()) {
-      case EMPTY -> at = limit;
+      case EMPTY -> position = limit;
       case DEFINITELY_INCOMPLETE, CONSIDERED_INCOMPLETE ->
           throw CompileError.incomplete(cell, line(), window);
       case UNKNOWN -> add(window, window);
@@ -79,21 +79,21 @@ final class CellSplitter {
   /// @param code the same in JShell's form
   private void add(String written, String code) {
     int firstLine = line();
-    at += written.length();
+    position += written.length();
     // If JShell leaves no remainder, only comments follow.
-    boolean last = at == source.length();
+    boolean last = position == source.length();
     pieces.add(new Piece.Java(code, firstLine, last && !written.strip().endsWith(";")));
   }
 
   private boolean skipBlank(int limit) {
-    while (at < limit && Character.isWhitespace(source.charAt(at))) {
-      at++;
+    while (position < limit && Character.isWhitespace(source.charAt(position))) {
+      position++;
     }
-    return at < limit;
+    return position < limit;
   }
 
   private int line() {
-    for (; counted < at; counted++) {
+    for (; counted < position; counted++) {
       if (source.charAt(counted) == '\n') {
         line++;
       }
@@ -102,10 +102,13 @@ final class CellSplitter {
   }
 
   private static int nextMagic(String source, int from) {
-    for (int at = source.indexOf("\n%", from); at >= 0; at = source.indexOf("\n%", at + 1)) {
-      if (at + 2 < source.length()
-          && (Character.isLetter(source.charAt(at + 2)) || source.charAt(at + 2) == '%')) {
-        return at + 1;
+    for (int position = source.indexOf("\n%", from);
+        position >= 0;
+        position = source.indexOf("\n%", position + 1)) {
+      if (position + 2 < source.length()
+          && (Character.isLetter(source.charAt(position + 2))
+              || source.charAt(position + 2) == '%')) {
+        return position + 1;
       }
     }
     return source.length();

@@ -69,12 +69,12 @@ public final class CompileError extends Exception {
       }
       hint = found;
       isExplained = hint.isPresent() && Rejection.isSyntax(diagnostic);
-      int at = Math.clamp(diagnostic.getPosition(), 0, piece.source().length());
-      int lineStart = piece.source().lastIndexOf('\n', Math.max(0, at - 1)) + 1;
-      if (at == 0) {
+      int position = Math.clamp(diagnostic.getPosition(), 0, piece.source().length());
+      int lineStart = piece.source().lastIndexOf('\n', Math.max(0, position - 1)) + 1;
+      if (position == 0) {
         lineStart = 0;
       }
-      int lineEnd = piece.source().indexOf('\n', at);
+      int lineEnd = piece.source().indexOf('\n', position);
       int line =
           piece.firstLine()
               + (int) piece.source().substring(0, lineStart).chars().filter(c -> c == '\n').count();
@@ -95,7 +95,7 @@ public final class CompileError extends Exception {
               + piece
                   .source()
                   .substring(lineStart, lineEnd < 0 ? piece.source().length() : lineEnd));
-      lines.add("    " + " ".repeat(Math.max(0, at - lineStart)) + "^");
+      lines.add("    " + " ".repeat(Math.max(0, position - lineStart)) + "^");
       messageLines.stream()
           .skip(1)
           .filter(s -> !s.strip().equals("location: class"))

@@ -50,6 +50,24 @@ record Rejection(String source, int position, int start, int end, String code, S
     return code.startsWith("compiler.err.cant.apply");
   }
 
+  /// Returns true if the error is at a dot or a double colon, which the rejected name follows.
+  boolean isMember() {
+    return position < source.length() && ".:".indexOf(source.charAt(position)) >= 0;
+  }
+
+  /// Returns the rejected name's range: from after a dot to its end.
+  int[] nameRange() {
+    int from = position;
+    while (from < source.length() && !Character.isJavaIdentifierStart(source.charAt(from))) {
+      from++;
+    }
+    int to = from;
+    while (to < source.length() && Character.isJavaIdentifierPart(source.charAt(to))) {
+      to++;
+    }
+    return new int[] {from, to};
+  }
+
   /// Returns the source with quoted text and comments blanked.
   static String withoutQuotes(String source) {
     return QUOTED
@@ -69,10 +87,10 @@ record Rejection(String source, int position, int start, int end, String code, S
       return from;
     }
     int open = 0;
-    for (int at = from; at < code.length(); at++) {
-      open += opens(code.charAt(at));
+    for (int index = from; index < code.length(); index++) {
+      open += opens(code.charAt(index));
       if (open == 0) {
-        return at + 1;
+        return index + 1;
       }
     }
     return code.length();
@@ -85,18 +103,19 @@ record Rejection(String source, int position, int start, int end, String code, S
     int end = afterArguments(bracket) - 1;
     int open = 0;
     int begin = bracket + 1;
-    for (int at = bracket + 1; at <= end; at++) {
-      if (at == end || (open == 0 && code.charAt(at) == ',')) {
+    for (int index = bracket + 1; index <= end; index++) {
+      if (index == end || (open == 0 && code.charAt(index) == ',')) {
         int from = begin;
-        while (from < at && Character.isWhitespace(source.charAt(from))) {
+        while (from < index && Character.isWhitespace(source.charAt(from))) {
           from++;
         }
-        if (from < at) {
-          found.add(new int[] {from, from + source.substring(from, at).stripTrailing().length()});
+        if (from < index) {
+          found.add(
+              new int[] {from, from + source.substring(from, index).stripTrailing().length()});
         }
-        begin = at + 1;
+        begin = index + 1;
       } else {
-        open += opens(code.charAt(at));
+        open += opens(code.charAt(index));
       }
     }
     return found;

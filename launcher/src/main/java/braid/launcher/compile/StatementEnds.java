@@ -51,20 +51,20 @@ final class StatementEnds {
     }
   }
 
-  private boolean isLiteralOrComment(char c, int at) {
+  private boolean isLiteralOrComment(char c, int index) {
     return c == '"'
         || c == '\''
-        || (c == '/' && (text.startsWith("//", at) || text.startsWith("/*", at)));
+        || (c == '/' && (text.startsWith("//", index) || text.startsWith("/*", index)));
   }
 
-  private int afterLiteralOrComment(char c, int at) {
+  private int afterLiteralOrComment(char c, int index) {
     if (c == '/') {
-      return text.charAt(at + 1) == '/' ? after("\n", at + 2) : after("*/", at + 2);
+      return text.charAt(index + 1) == '/' ? after("\n", index + 2) : after("*/", index + 2);
     }
-    if (text.startsWith("\"\"\"", at)) {
-      return afterQuotes(at + 3, "\"\"\"");
+    if (text.startsWith("\"\"\"", index)) {
+      return afterQuotes(index + 3, "\"\"\"");
     }
-    return afterQuotes(at + 1, String.valueOf(c));
+    return afterQuotes(index + 1, String.valueOf(c));
   }
 
   private int after(String end, int from) {
@@ -74,13 +74,13 @@ final class StatementEnds {
 
   /// Ends a literal. One on a single line ends with its line, even if its quote is missing.
   private int afterQuotes(int from, String quotes) {
-    int at = from;
-    while (at < limit && !text.startsWith(quotes, at)) {
-      if (quotes.length() == 1 && text.charAt(at) == '\n') {
-        return at;
+    int index = from;
+    while (index < limit && !text.startsWith(quotes, index)) {
+      if (quotes.length() == 1 && text.charAt(index) == '\n') {
+        return index;
       }
-      at += text.charAt(at) == '\\' ? 2 : 1;
+      index += text.charAt(index) == '\\' ? 2 : 1;
     }
-    return Math.min(limit, at + quotes.length());
+    return Math.min(limit, index + quotes.length());
   }
 }

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -35,6 +36,9 @@ import jdk.jshell.TypeDeclSnippet;
 /// class $Try3 extends $Session { void run() throws Throwable { halved(splitCount); } }
 /// ```
 final class SuggestionCheck {
+  /// Names shown as a remedy; if more are equally close, none of them is likely to be meant.
+  private static final int MOST_SHOWN = 3;
+
   private static final String BASE = "$Session";
   private static final Pattern MODIFIERS =
       Pattern.compile("^(?:(?:public|private|protected|static|final)\\s+)+");
@@ -88,6 +92,34 @@ final class SuggestionCheck {
         .filter(i -> isBetter(rewrites.get(i), position, before, units.get(i + 1).errors))
         .mapToObj(rewrites::get)
         .toList();
+  }
+
+  List<Rewrite> compiling(Rejection rejection, List<Rewrite> rewrites) {
+    return compiling(rejection.source(), rejection.position(), rewrites);
+  }
+
+  /// Returns the suggestions that compile; empty if there are none, or too many to be likely.
+  Optional<String> suggested(Rejection rejection, List<Rewrite> rewrites) {
+    // A name that can be written as it is, is likelier than one of another class.
+    var found = compiling(rejection, rewrites);
+    boolean asIs = found.stream().anyMatch(rewrite -> !rewrite.shown().contains("."));
+    var written =
+        found.stream()
+            .filter(rewrite -> !asIs || !rewrite.shown().contains("."))
+            .map(rewrite -> "`" + rewrite.shown() + "`")
+            .distinct()
+            .toList();
+    return written.isEmpty() || written.size() > MOST_SHOWN
+        ? Optional.empty()
+        : Optional.of("did you mean " + joined(written) + "?");
+  }
+
+  /// Joins the first few.
+  static String joined(List<String> all) {
+    var names = all.subList(0, Math.min(all.size(), MOST_SHOWN));
+    return names.size() == 1
+        ? names.getFirst()
+        : String.join(", ", names.subList(0, names.size() - 1)) + " or " + names.getLast();
   }
 
   private static boolean isBetter(

@@ -40,11 +40,11 @@ final class Inspection {
 
   /// @param detailed true to show all comments in full even if several elements match
   Optional<MimeBundle> at(String source, int cursor, boolean detailed) {
-    int at = cursor;
-    while (at < source.length() && Character.isJavaIdentifierPart(source.charAt(at))) {
-      at++;
+    int start = cursor;
+    while (start < source.length() && Character.isJavaIdentifierPart(source.charAt(start))) {
+      start++;
     }
-    var cell = CellText.of(source, at, compiler.analysis());
+    var cell = CellText.of(source, start, compiler.analysis());
     var found = new ArrayList<Element>();
     var texts =
         cell.before().isEmpty() ? List.of(cell.current()) : List.of(cell.joined(), cell.current());

@@ -3,6 +3,7 @@ package braid.launcher.editing;
 import braid.launcher.editing.Completions.Item;
 import braid.launcher.editing.Completions.ItemKind;
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -11,6 +12,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -80,6 +82,10 @@ final class JavaCompletion {
           "void",
           "while",
           "yield");
+
+  private static final Set<String> OF_ENUM = Set.of("valueOf(", "values()");
+
+  private static final Pattern FIRST_PARAMETER = Pattern.compile("[^(]*\\(([\\w.$]+)[ (<].*");
 
   private static final Set<String> OF_OBJECT =
       Arrays.stream(Object.class.getMethods()).map(Method::getName).collect(Collectors.toSet());
@@ -172,13 +178,40 @@ final class JavaCompletion {
               .map(item -> new Item(item.text() + "(", ItemKind.CLASS)),
           suggested(source, cursor, prefix, false));
     }
+    var factories = factories(CellText.of(source, cursor, analysis), prefix);
     var declared = LocalNames.of(ScannedCode.of(before)).stream();
     var keywords =
         prefix.isEmpty()
             ? Stream.<Item>empty()
             : KEYWORDS.stream().map(word -> new Item(word, ItemKind.KEYWORD));
-    return Stream.of(declared, suggested(source, cursor, prefix, false), keywords)
-        .flatMap(items -> items);
+    // Those of an enum come from static imports, and which enum's is not to be seen.
+    var suggested =
+        suggested(source, cursor, prefix, false).filter(item -> !OF_ENUM.contains(item.text()));
+    return Stream.of(factories, declared, suggested, keywords).flatMap(items -> items);
+  }
+
+  /// Returns the factories of the type that the first argument of a call must have.
+  private Stream<Item> factories(CellText cell, String prefix) {
+    var whole = cell.before().isEmpty() ? cell.current() : cell.joined();
+    var code = whole.substring(0, whole.length() - prefix.length()).stripTrailing();
+    if (!code.endsWith("(")) {
+      return Stream.empty();
+    }
+    return analysis.documentation(code, code.length(), false).stream()
+        .map(found -> FIRST_PARAMETER.matcher(new Signature(found.signature()).shown()))
+        .filter(Matcher::matches)
+        .flatMap(parameter -> types.apply(parameter.group(1)).stream())
+        .filter(type -> !type.getPackageName().equals("java.lang"))
+        .distinct()
+        .flatMap(
+            type ->
+                Arrays.stream(type.getMethods())
+                    .filter(method -> Modifier.isStatic(method.getModifiers()))
+                    .filter(method -> method.getReturnType() == type && !type.isEnum())
+                    .sorted(Comparator.comparing(Method::getName))
+                    .map(
+                        method -> method.getName() + (method.getParameterCount() == 0 ? "()" : "("))
+                    .map(call -> new Item(type.getSimpleName() + "." + call, ItemKind.FUNCTION)));
   }
 
   /// Returns the compiler's suggestions for the whole cell before the cursor; if there are none,

@@ -19,27 +19,28 @@ record ScannedCode(String code, boolean inCode, int open) {
     var code = new StringBuilder(source);
     var state = State.CODE;
     int open = 0;
-    int at = 0;
-    while (at < source.length()) {
+    int position = 0;
+    while (position < source.length()) {
       int length = 1;
       if (state == State.CODE) {
-        state = begun(source, at);
+        state = begun(source, position);
         length =
             state == State.TEXT_BLOCK
                 ? 3
                 : state == State.CODE || state == State.STRING ? 1 : width(state);
-        open += state == State.CODE ? bracket(source.charAt(at)) : 0;
+        open += state == State.CODE ? bracket(source.charAt(position)) : 0;
         if (state != State.CODE) {
-          blank(code, at, length);
+          blank(code, position, length);
         }
       } else {
         var before = state;
-        length = source.charAt(at) == '\\' && isQuoted(state) ? 2 : ended(source, at, state);
+        length =
+            source.charAt(position) == '\\' && isQuoted(state) ? 2 : ended(source, position, state);
         state = length < 0 ? State.CODE : before;
         length = Math.max(1, Math.abs(length));
-        blank(code, at, length);
+        blank(code, position, length);
       }
-      at += length;
+      position += length;
     }
     return new ScannedCode(code.toString(), state == State.CODE, Math.max(0, open));
   }
@@ -52,17 +53,17 @@ record ScannedCode(String code, boolean inCode, int open) {
     return state == State.CHARACTER ? 1 : 2;
   }
 
-  private static State begun(String source, int at) {
-    if (source.startsWith("//", at)) {
+  private static State begun(String source, int position) {
+    if (source.startsWith("//", position)) {
       return State.LINE_COMMENT;
     }
-    if (source.startsWith("/*", at)) {
+    if (source.startsWith("/*", position)) {
       return State.COMMENT;
     }
-    if (source.startsWith("\"\"\"", at)) {
+    if (source.startsWith("\"\"\"", position)) {
       return State.TEXT_BLOCK;
     }
-    return switch (source.charAt(at)) {
+    return switch (source.charAt(position)) {
       case '"' -> State.STRING;
       case '\'' -> State.CHARACTER;
       default -> State.CODE;
@@ -71,14 +72,14 @@ record ScannedCode(String code, boolean inCode, int open) {
 
   /// Returns the number of characters to skip; negative if they end the current comment or literal.
   /// An open quote ends with its line.
-  private static int ended(String source, int at, State state) {
-    char next = source.charAt(at);
+  private static int ended(String source, int position, State state) {
+    char next = source.charAt(position);
     return switch (state) {
       case LINE_COMMENT -> next == '\n' ? -1 : 1;
-      case COMMENT -> source.startsWith("*/", at) ? -2 : 1;
+      case COMMENT -> source.startsWith("*/", position) ? -2 : 1;
       case STRING -> next == '"' || next == '\n' ? -1 : 1;
       case CHARACTER -> next == '\'' || next == '\n' ? -1 : 1;
-      case TEXT_BLOCK -> source.startsWith("\"\"\"", at) ? -3 : 1;
+      case TEXT_BLOCK -> source.startsWith("\"\"\"", position) ? -3 : 1;
       case CODE -> 1;
     };
   }
@@ -91,8 +92,8 @@ record ScannedCode(String code, boolean inCode, int open) {
     };
   }
 
-  private static void blank(StringBuilder code, int at, int length) {
-    for (int i = at; i < Math.min(at + length, code.length()); i++) {
+  private static void blank(StringBuilder code, int position, int length) {
+    for (int i = position; i < Math.min(position + length, code.length()); i++) {
       if (code.charAt(i) != '\n') {
         code.setCharAt(i, ' ');
       }

@@ -41,10 +41,10 @@ record Signature(String raw) {
 
   private static int closing(String text, int open) {
     int depth = 0;
-    for (int at = open; at < text.length(); at++) {
-      depth += text.charAt(at) == '(' ? 1 : text.charAt(at) == ')' ? -1 : 0;
+    for (int index = open; index < text.length(); index++) {
+      depth += text.charAt(index) == '(' ? 1 : text.charAt(index) == ')' ? -1 : 0;
       if (depth == 0) {
-        return at;
+        return index;
       }
     }
     return -1;

@@ -182,12 +182,12 @@ public record Experiments(Path runs) {
         .or(() -> Stream.of(runs.resolve(name), path).filter(wanted).findFirst());
   }
 
-  private <T> T fromTheEnd(String name, String what, List<T> all) {
+  private <T> T fromTheEnd(String name, String noun, List<T> all) {
     int place = name.equals(LATEST) ? 1 : 2;
     if (all.size() < place) {
       throw new BraidException(
           "%s must be %s in %s but that has %d; braid run makes one"
-              .formatted(name, what, runs, all.size()));
+              .formatted(name, noun, runs, all.size()));
     }
     return all.get(all.size() - place);
   }

@@ -69,16 +69,17 @@ final class ManifestShape {
     }
   }
 
-  private void text(JsonObject of, String place, String name) {
-    require(place + name, of.get(name), "a value", JsonPrimitive.class::isInstance);
+  private void text(JsonObject object, String place, String name) {
+    require(place + name, object.get(name), "a value", JsonPrimitive.class::isInstance);
   }
 
   private void require(
-      String name, @Nullable JsonElement found, String what, Predicate<JsonElement> rule) {
+      String name, @Nullable JsonElement found, String requirement, Predicate<JsonElement> rule) {
     if (found == null || !rule.test(found)) {
       throw new BraidException(
           "%s must have %s in %s but %s; it was changed by hand: restore it, or leave the run out"
-              .formatted(file, what, name, found == null ? "has none" : "that is " + shown(found)));
+              .formatted(
+                  file, requirement, name, found == null ? "has none" : "that is " + shown(found)));
     }
   }
 

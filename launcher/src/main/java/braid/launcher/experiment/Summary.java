@@ -67,8 +67,8 @@ final class Summary {
   }
 
   private static Optional<String> join(String separator, List<Optional<String>> parts) {
-    var there = parts.stream().flatMap(Optional::stream).toList();
-    return there.isEmpty() ? Optional.empty() : Optional.of(String.join(separator, there));
+    var present = parts.stream().flatMap(Optional::stream).toList();
+    return present.isEmpty() ? Optional.empty() : Optional.of(String.join(separator, present));
   }
 
   private static void put(SequencedMap<String, String> lines, String name, Optional<String> text) {

@@ -28,7 +28,7 @@ public final class Invocation {
     record Answered(FromRank.Answer answer) implements Ending {}
 
     /// The rank died; `givenUp` is true if it was killed because it did not end in time.
-    record Dead(RankDied how, boolean givenUp) implements Ending {}
+    record Dead(RankDied death, boolean givenUp) implements Ending {}
   }
 
   /// Ranks often fail alike but not at once: each gets time to report its own failure.
@@ -110,7 +110,7 @@ public final class Invocation {
   private void problem(int rank, Ending ending) {
     var description =
         switch (ending) {
-          case Ending.Dead(var how, _) -> how.getMessage();
+          case Ending.Dead(var death, _) -> death.getMessage();
           case Ending.Answered(FromRank.Failed(var failure)) ->
               "rank " + rank + " failed with " + failure.root();
           case Ending.Answered ignored -> "";

@@ -89,8 +89,8 @@ public final class FrontKernel implements AutoCloseable {
   }
 
   /// Ends the kernel when `other` completes.
-  public void endWith(CompletableFuture<?> other) {
-    var _ = other.thenRun(() -> ended.complete(null));
+  public void endWith(CompletableFuture<?> cause) {
+    var _ = cause.thenRun(() -> ended.complete(null));
   }
 
   /// Interrupts the running cell, as `interrupt_request` does.
@@ -169,8 +169,9 @@ public final class FrontKernel implements AutoCloseable {
                 }));
   }
 
-  private void answer(Executor by, Channel channel, Message request, Answer answer) {
-    by.execute(() -> during(request, () -> reply(channel, request, content(request, answer))));
+  private void answer(Executor executor, Channel channel, Message request, Answer answer) {
+    executor.execute(
+        () -> during(request, () -> reply(channel, request, content(request, answer))));
   }
 
   private void during(Message request, Runnable work) {

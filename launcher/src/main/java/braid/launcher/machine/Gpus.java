@@ -92,8 +92,10 @@ public record Gpus(List<GpuFacts> all, String missing, String driver) {
 
   /// Returns the newest CUDA that the driver supports, for example `13.0`; empty if unknown.
   public Optional<String> cuda() {
-    int at = driver.lastIndexOf(CUDA);
-    return at < 0 ? Optional.empty() : Optional.of(driver.substring(at + CUDA.length()));
+    int position = driver.lastIndexOf(CUDA);
+    return position < 0
+        ? Optional.empty()
+        : Optional.of(driver.substring(position + CUDA.length()));
   }
 
   /// Returns the lowest compute capability of the GPUs, for example `9.0`; empty without a GPU.

@@ -195,20 +195,20 @@ final class OutputQueue {
       return;
     }
     int piece = (int) Math.min(PIECE_CHARS, limit.last() / 8);
-    for (int at = from; at < text.length(); ) {
-      int to = whole(text, Math.min(text.length(), at + piece));
-      long bytes = OutputItem.utf8(text, at, to);
+    for (int position = from; position < text.length(); ) {
+      int to = whole(text, Math.min(text.length(), position + piece));
+      long bytes = OutputItem.utf8(text, position, to);
       if (last.peekLast() instanceof Text before
           && before.channel == channel
-          && before.text.length() + (to - at) <= piece) {
-        before.add(text, at, to, bytes);
+          && before.text.length() + (to - position) <= piece) {
+        before.add(text, position, to, bytes);
       } else {
         lastWeight += SWITCH_BYTES;
-        last.add(new Text(channel).add(text, at, to, bytes));
+        last.add(new Text(channel).add(text, position, to, bytes));
       }
       lastWeight += bytes;
       evict();
-      at = to;
+      position = to;
     }
   }
 
@@ -343,23 +343,26 @@ final class OutputQueue {
   /// Returns the number of characters that fit into `bytes`: whole lines, if at least one fits.
   private static int lineEnd(String text, long bytes) {
     long used = 0;
-    int at = 0;
+    int position = 0;
     int line = 0;
-    while (at < text.length() && used + OutputItem.utf8(text, at, at + 1) <= bytes) {
-      used += OutputItem.utf8(text, at, at + 1);
-      at++;
-      if (text.charAt(at - 1) == '\n') {
-        line = at;
+    while (position < text.length()
+        && used + OutputItem.utf8(text, position, position + 1) <= bytes) {
+      used += OutputItem.utf8(text, position, position + 1);
+      position++;
+      if (text.charAt(position - 1) == '\n') {
+        line = position;
       }
     }
-    return line > 0 ? line : whole(text, at);
+    return line > 0 ? line : whole(text, position);
   }
 
   /// Returns a position that does not split a surrogate pair.
-  private static int whole(String text, int at) {
-    return at > 1 && at < text.length() && Character.isHighSurrogate(text.charAt(at - 1))
-        ? at - 1
-        : at;
+  private static int whole(String text, int position) {
+    return position > 1
+            && position < text.length()
+            && Character.isHighSurrogate(text.charAt(position - 1))
+        ? position - 1
+        : position;
   }
 
   private static long weight(MimeBundle bundle) {

@@ -33,14 +33,14 @@ public final class StandardOutput extends PrintStream {
   /// Flushes a replacement of the stream, if possible.
   ///
   /// @return true if it can stay
-  boolean canReplace(PrintStream other) {
+  boolean canReplace(PrintStream stream) {
     flush();
-    if (other == null) {
+    if (stream == null) {
       complain(unset(name));
       return false;
     }
     try {
-      other.flush();
+      stream.flush();
       return true;
     } catch (RuntimeException | Error e) {
       complain(

@@ -56,30 +56,30 @@ final class OutputPump {
     var bytes = Arrays.copyOf(held, held.length + count);
     System.arraycopy(chunk, 0, bytes, held.length, count);
     int from = 0;
-    int at = 0;
-    while (at < bytes.length) {
-      if (bytes[at] != OutputMark.EDGE) {
-        at++;
+    int position = 0;
+    while (position < bytes.length) {
+      if (bytes[position] != OutputMark.EDGE) {
+        position++;
         continue;
       }
-      int end = markEnd(bytes, at);
+      int end = markEnd(bytes, position);
       if (end == INCOMPLETE) {
         break;
       }
       if (end == NO_MARK) {
-        at++;
+        position++;
         continue;
       }
-      text(Arrays.copyOfRange(bytes, from, at));
-      int digits = at + markPrefix.length;
+      text(Arrays.copyOfRange(bytes, from, position));
+      int digits = position + markPrefix.length;
       long number =
           Long.parseLong(new String(bytes, digits, end - 1 - digits, StandardCharsets.US_ASCII));
       events.accept(new RankEvent.OutputMarked(rank, channel, number));
       from = end;
-      at = end;
+      position = end;
     }
-    text(Arrays.copyOfRange(bytes, from, at));
-    held = Arrays.copyOfRange(bytes, at, bytes.length);
+    text(Arrays.copyOfRange(bytes, from, position));
+    held = Arrays.copyOfRange(bytes, position, bytes.length);
   }
 
   private static final int INCOMPLETE = -1;

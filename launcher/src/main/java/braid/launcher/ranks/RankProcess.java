@@ -238,8 +238,8 @@ public final class RankProcess {
   }
 
   private RankDied deathOrUnconnected() {
-    var how = death;
-    return new RankDied(how != null ? how : new Death(rank, pid(), -1));
+    var ended = death;
+    return new RankDied(ended != null ? ended : new Death(rank, pid(), -1));
   }
 
   private interface Handler {
@@ -338,13 +338,13 @@ public final class RankProcess {
   private void awaitExit(Thread out, Thread err) {
     try {
       process.waitFor();
-      var how = new Death(rank, process.pid(), process.exitValue());
-      boolean first = endRequests(how);
+      var ended = new Death(rank, process.pid(), process.exitValue());
+      boolean first = endRequests(ended);
       out.join(PIPE_PATIENCE);
       err.join(PIPE_PATIENCE);
       CellThreads.sweep();
       if (first) {
-        reportDeath(how);
+        reportDeath(ended);
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -352,23 +352,23 @@ public final class RankProcess {
   }
 
   /// Returns false if the death was known.
-  private boolean endRequests(Death how) {
+  private boolean endRequests(Death ended) {
     synchronized (pending) {
       if (death != null) {
         return false;
       }
-      death = how;
-      pending.forEach(p -> p.completeExceptionally(new RankDied(how)));
+      death = ended;
+      pending.forEach(p -> p.completeExceptionally(new RankDied(ended)));
       pending.clear();
     }
     completeDeliveries();
     return true;
   }
 
-  private void reportDeath(Death how) {
+  private void reportDeath(Death ended) {
     close(execution);
     close(control);
-    events.accept(new RankEvent.Died(rank, how));
+    events.accept(new RankEvent.Died(rank, ended));
     reported.complete(null);
   }
 
@@ -403,9 +403,9 @@ public final class RankProcess {
                 System.err.println(
                     "braid: rank %d (pid %d) was killed but has not ended within %d s; its GPU stays in use until it ends"
                         .formatted(rank, pid(), KILL_PATIENCE.toSeconds()));
-                var how = new Death(rank, pid(), Death.KILLED);
-                if (endRequests(how)) {
-                  reportDeath(how);
+                var ended = new Death(rank, pid(), Death.KILLED);
+                if (endRequests(ended)) {
+                  reportDeath(ended);
                 }
               }
             });

@@ -31,16 +31,16 @@ record CellHeader(
     var limit = Optional.<OutputLimit>empty();
     var body = new StringBuilder(cell.source());
     while (true) {
-      int at = 0;
-      while (at < body.length() && Character.isWhitespace(body.charAt(at))) {
-        at++;
+      int position = 0;
+      while (position < body.length() && Character.isWhitespace(body.charAt(position))) {
+        position++;
       }
-      if (!body.substring(at).startsWith("%%")) {
+      if (!body.substring(position).startsWith("%%")) {
         return new CellHeader(placement, timed, output, limit, body.toString());
       }
-      int end = body.indexOf("\n", at);
+      int end = body.indexOf("\n", position);
       end = end < 0 ? body.length() : end;
-      var words = body.substring(at + 2, end).strip().split("\\s+", 2);
+      var words = body.substring(position + 2, end).strip().split("\\s+", 2);
       var rest = words.length > 1 ? words[1] : "";
       switch (words[0]) {
         case "rank", "ranks" -> placement = new Placement.Ranks(parseRanks(rest, ranks));
@@ -48,9 +48,9 @@ record CellHeader(
         case "time" -> timed = true;
         case "output" -> output = Optional.of(outputMode(rest));
         case "output-limit" -> limit = Optional.of(outputLimit(rest));
-        default -> throw MagicError.unknown("%%" + words[0], body.substring(at, end));
+        default -> throw MagicError.unknown("%%" + words[0], body.substring(position, end));
       }
-      body.replace(at, end, "");
+      body.replace(position, end, "");
     }
   }
 

@@ -206,15 +206,15 @@ final class FailureReport {
         .map(RankFailure.Thrown::toString)
         .distinct()
         .forEach(
-            what ->
+            waited ->
                 text.add(
                     ranks(
                             failures.entrySet().stream()
-                                .filter(e -> e.getValue().root().toString().equals(what))
+                                .filter(e -> e.getValue().root().toString().equals(waited))
                                 .map(Map.Entry::getKey)
                                 .toList())
                         + " failed with "
-                        + what));
+                        + waited));
     waiting(failures);
   }
 
@@ -225,16 +225,21 @@ final class FailureReport {
         (rank, failure) -> {
           var aborted = failure.find(GroupAborted.class);
           if (aborted.isPresent()) {
-            var what = GroupAborted.waitedFor(aborted.get().message());
-            waits.computeIfAbsent(what, w -> new ArrayList<>()).add(rank);
+            var waited = GroupAborted.waitedFor(aborted.get().message());
+            waits.computeIfAbsent(waited, w -> new ArrayList<>()).add(rank);
           } else if (failure.cause() == RankFailure.Cause.STOPPED) {
             stopped.add(rank);
           }
         });
     waits.forEach(
-        (what, ranks) ->
+        (waited, ranks) ->
             text.add(
-                ranks(ranks) + " waited for " + what + " and " + wasOrWere(ranks) + " released."));
+                ranks(ranks)
+                    + " waited for "
+                    + waited
+                    + " and "
+                    + wasOrWere(ranks)
+                    + " released."));
     if (!stopped.isEmpty() && all != FRONT) {
       text.add(ranks(stopped) + " " + wasOrWere(stopped) + " stopped.");
     }

@@ -55,17 +55,17 @@ public record RankFailure(Cause cause, int unresolvedId, List<Thrown> chain) {
     return chain;
   }
 
-  private static @Nullable Throwable cause(Throwable of) {
+  private static @Nullable Throwable cause(Throwable failure) {
     try {
-      return of.getCause();
+      return failure.getCause();
     } catch (RuntimeException | Error e) {
       return null; // without its cause it is still a failure
     }
   }
 
-  private static String message(Throwable of) {
+  private static String message(Throwable failure) {
     try {
-      var message = of.getMessage();
+      var message = failure.getMessage();
       return message == null ? "" : cut(message);
     } catch (RuntimeException | Error e) {
       return "(its getMessage() threw " + e.getClass().getName() + ")";
@@ -82,9 +82,9 @@ public record RankFailure(Cause cause, int unresolvedId, List<Thrown> chain) {
             message.length());
   }
 
-  private static List<StackTraceElement> stack(Throwable of) {
+  private static List<StackTraceElement> stack(Throwable failure) {
     try {
-      return List.of(of.getStackTrace());
+      return List.of(failure.getStackTrace());
     } catch (RuntimeException | Error e) {
       return List.of();
     }

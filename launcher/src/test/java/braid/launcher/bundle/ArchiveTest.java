@@ -53,7 +53,7 @@ class ArchiveTest {
   }
 
   @Test
-  void saysWhatTheProgramsSaid() {
+  void anErrorQuotesTheOutputOfTheProgram() {
     assertThatThrownBy(() -> new Archive("--no-such-effort", 1 << 20).pack(folder, file))
         .isInstanceOf(IOException.class)
         .hasMessageStartingWith("tar and xz failed")

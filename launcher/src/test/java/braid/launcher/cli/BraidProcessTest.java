@@ -212,7 +212,7 @@ class BraidProcessTest {
   /// The method is called by reflection, as in a library, so cells contain no call to weave.
   @ParameterizedTest
   @CsvSource({"exit", "halt"})
-  void aRunThatALibraryEndsIsAFailureThatSaysSo(String call) throws Exception {
+  void aRunThatALibraryEndsIsANamedFailure(String call) throws Exception {
     notebook(
         new Code("1"),
         new Code(
@@ -244,7 +244,7 @@ class BraidProcessTest {
   }
 
   @Test
-  void endsASelfTestAtATimeLimitAndSaysWhatItHad() throws Exception {
+  void aSelfTestAtItsTimeLimitKeepsItsResults() throws Exception {
     var ran = braid("selftest", "-n", "1", "--backend", "host", "--timeout", "2");
     assertThat(ran.exitCode()).as(ran.err()).isEqualTo(4);
     assertThat(ran.out()).contains("must end within --timeout 2 s but did not").contains("ABORTED");
@@ -268,7 +268,7 @@ class BraidProcessTest {
 
   @ParameterizedTest
   @CsvSource({"INT, 130", "TERM, 143"})
-  void savesWhatRanWhenASignalEndsIt(String signal, int exitCode) throws Exception {
+  void aSignalEndsARunAndItsOutputsAreSaved(String signal, int exitCode) throws Exception {
     notebook(new Code("1"), new Code("while (true) Thread.sleep(1);"), new Code("3"));
     var ran =
         Ran.apart(
@@ -290,7 +290,7 @@ class BraidProcessTest {
   }
 
   @Test
-  void aSecondInterruptEndsTheRanksOfACellThatHeedsNoneAndSavesWhatRan() throws Exception {
+  void aSecondInterruptEndsTheRanksAndOutputsAreSaved() throws Exception {
     notebook(
         new Code("1"),
         new Code("new java.util.concurrent.CompletableFuture<String>().join();"),
@@ -423,7 +423,7 @@ class BraidProcessTest {
   }
 
   @Test
-  void saysHowToGetJupyter() throws Exception {
+  void aMissingJupyterIsExplained() throws Exception {
     var ran = Ran.apart(directory, Map.of("PATH", "/nowhere"), BraidProcessTest::onlyRead, "lab");
     assertThat(ran.exitCode()).isEqualTo(2);
     assertThat(ran.err())

@@ -235,7 +235,7 @@ class BraidScriptTest {
 
   /// Not even root may write in /sys.
   @Test
-  void saysWhoMustBuildWhatCannotBeWritten() throws Exception {
+  void aReadOnlyCheckoutNamesTheUserWhoMustBuild() throws Exception {
     var home = directory.resolve("home");
     var script = checkout(home);
     var link = Files.createSymbolicLink(home.resolve("launcher/target"), Path.of("/sys/kernel"));

@@ -69,7 +69,7 @@ class BraidTest {
   }
 
   @Test
-  void saysWhatFailedAndWhatItPrinted() throws IOException {
+  void aFailedRunPrintsTheFailureAndItsOutput() throws IOException {
     Files.writeString(
         notebook,
         Notebooks.json(
@@ -131,7 +131,7 @@ class BraidTest {
             + " directory that does not exist; try mkdir -p",
         "--check|braid: --check compares with the outputs stored in the notebook but ",
       })
-  void saysWhatIsWrongInOneLine(String options, String message) {
+  void aMistakeIsOneLine(String options, String message) {
     var ran = run(options.split(" "));
     assertThat(ran.err()).startsWith(message).hasLineCount(1);
     assertThat(ran.out()).isEmpty();
@@ -174,7 +174,7 @@ class BraidTest {
             + " {\"name\": \"ir\", \"language\": \"R\"}}}|language must be java but was r (kernel"
             + " ir);",
       })
-  void refusesWhatIsNoNotebookOfJava(String json, String message) throws IOException {
+  void aNotebookOfAnotherLanguageIsRefused(String json, String message) throws IOException {
     Files.writeString(notebook, json);
     var ran = run();
     assertThat(ran.err()).startsWith("braid: " + notebook).contains(message).hasLineCount(1);
@@ -389,7 +389,7 @@ class BraidTest {
         "bundle -o none/b.tar.xz|braid: -o must be a file to write but none/b.tar.xz is in a"
             + " directory that does not exist; try mkdir -p",
       })
-  void saysWhatIsWrongBeforeItBegins(String command, String message) {
+  void aMistakeIsPrintedBeforeTheRunBegins(String command, String message) {
     var ran = Ran.here(command.split(" "));
     assertThat(ran.err()).startsWith(message).hasLineCount(1);
     assertThat(ran.exitCode()).isEqualTo(2);

@@ -156,7 +156,7 @@ class RerunTest {
   }
 
   @Test
-  void aRunThatIsToldToEndSaysSo() throws Exception {
+  void aRunThatASignalEndsIsRecordedSo() throws Exception {
     Files.writeString(
         directory.resolve("n.ipynb"), Notebooks.json(new Code("while (true) Thread.sleep(1);")));
     var ran =
@@ -619,7 +619,7 @@ class RerunTest {
   }
 
   @Test
-  void whatIsNotAlikeIsNotCompared() throws Exception {
+  void studiesOfDifferentProblemsAreNotCompared() throws Exception {
     var small = run("one", study("64", 1, 1));
     var large = run("one", study("128", 1, 1));
     var ran = braid("compare", small, large);

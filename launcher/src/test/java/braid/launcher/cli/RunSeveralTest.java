@@ -104,7 +104,7 @@ class RunSeveralTest {
   }
 
   @Test
-  void saysWhereWhatRanCouldNotBeSaved() throws IOException {
+  void aRunThatCannotBeSavedNamesTheFile() throws IOException {
     var gone = Files.createDirectory(directory.resolve("gone"));
     var vanishing =
         write(
@@ -255,7 +255,7 @@ class RunSeveralTest {
   }
 
   @Test
-  void refusesWhatAFailedRunLeft() throws IOException {
+  void theOutputOfAFailedRunIsRefused() throws IOException {
     var failing = failing();
     var left = out.resolve("left.ipynb");
     assertThat(run(failing, "-o", left).exitCode()).isEqualTo(1);

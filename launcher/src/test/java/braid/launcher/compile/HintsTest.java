@@ -260,7 +260,7 @@ class HintsTest {
   }
 
   @Test
-  void aNameOfTheOtherKindOfCellsSaysWhereItLives() {
+  void aNameOfTheOtherKindOfCellsIsExplained() {
     var inFront = "`profiles` exists in %%front cells only; begin the cell with %%front";
     assertThat(hints("profiles.study()")).containsExactly(inFront);
     assertThat(hints("mine + 1")).containsExactly(inFront.replace("profiles", "mine"));
@@ -280,7 +280,7 @@ class HintsTest {
   }
 
   @Test
-  void aClassWithoutPublicConstructorNamesWhatToBeginWith() {
+  void aClassWithoutPublicConstructorNamesTheFirstCall() {
     var expected =
         "cell 7, line 1: error: Pipeline has no public constructor: begin with Pipeline.on(world)";
     for (var call :

@@ -23,7 +23,7 @@ class KeptValuesTest {
   }
 
   @Test
-  void everyTwoThousandSnippetsTheUserIsToldWhatTheyCost() {
+  void everyTwoThousandSnippetsTheUserReadsTheirCost() {
     try (var compiler = new CellCompiler(new LocalExecutionControl())) {
       compiler.eval("int a = 1, b = 2;");
       compiler.eval("a + b");

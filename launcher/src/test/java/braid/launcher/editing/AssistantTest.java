@@ -111,7 +111,7 @@ class AssistantTest {
   }
 
   @Test
-  void whatACellDeclaresBeforeTheCursorIsKnownThoughItNeverRan() {
+  void declarationsBeforeTheCursorAreKnownBeforeTheCellRuns() {
     assertThat(complete("var fresh = \"\";\nfresh.subst").replacements()).contains("substring(");
     assertThat(complete("int g() { return 1; }\nvar fresh = \"\";\nfresh.subst").replacements())
         .contains("substring(");
@@ -149,9 +149,23 @@ class AssistantTest {
         .containsExactly("over(", "streams(", "splits()");
     assertThat(ordered("Pipeline.on(null).", "build()", "gemm(", "overlap("))
         .containsExactly("gemm(", "overlap(", "build()");
-    // What fits the place is likelier than what does not.
+    // Names of a fitting type come first.
     assertThat(ordered("int count = Overlap.", "pipelined(", "DEFAULT_SPLITS"))
         .containsExactly("DEFAULT_SPLITS", "pipelined(");
+  }
+
+  @Test
+  void factoriesOrConstantsOfAnArgumentsTypeAreSuggestedFirst() {
+    assertThat(complete("Pipeline.on(null).overlap(").replacements())
+        .startsWith("Overlap.bulk()", "Overlap.defaults()", "Overlap.direct(")
+        .doesNotContain("valueOf(", "values()");
+    assertThat(complete("Pipeline.on(null).overlap(Ov").replacements())
+        .startsWith("Overlap.bulk()")
+        .contains("Overlap");
+    assertThat(complete("Pipeline.on(").replacements()).startsWith("ProcessGroup.world()");
+    assertThat(complete("Overlap.pipelined(4).over(").replacements())
+        .startsWith("COPY_ENGINE", "WORKERS");
+    assertThat(complete("Transport.").replacements()).contains("valueOf(");
   }
 
   @Test
@@ -236,7 +250,7 @@ class AssistantTest {
   }
 
   @Test
-  void magicsAreCompletedWithWhatMayFollowThem() throws Exception {
+  void magicsAreCompletedWithTheirArguments() throws Exception {
     assertThat(complete("%%f").replacements()).containsExactly("%%front");
     assertThat(complete("%ti").replacements()).containsExactly("%time");
     assertThat(complete("1;\n%o").replacements()).containsExactly("%output", "%output-limit");
@@ -290,7 +304,7 @@ class AssistantTest {
   }
 
   @Test
-  void whatCellsDeclaredIsToldWithItsPlace() {
+  void declarationsOfCellsAreExplainedWithTheirCell() {
     assertThat(inspect("quantity", 0))
         .startsWith("ArrayList<String> quantity\ndeclared in cell 3, line 2");
     assertThat(inspect("twice", 0)).isEqualTo("int twice(int number)\ndeclared in cell 3, line 2");

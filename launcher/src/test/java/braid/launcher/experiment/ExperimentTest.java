@@ -98,7 +98,7 @@ class ExperimentTest {
   }
 
   @Test
-  void aSessionEndsWhenItIsClosedAndNamesWhatItPutOnTheClassPath() throws IOException {
+  void aClosedSessionHasItsEndAndItsClassPath() throws IOException {
     var jar = Files.writeString(runs.resolve("mine.jar"), "123456789");
     var experiment = new Experiment(runs, _ -> facts());
     experiment.added(jar);
@@ -114,7 +114,7 @@ class ExperimentTest {
   }
 
   @Test
-  void runsAreFoundByWhatPeopleWrite() throws IOException {
+  void runsAreFoundByIdPrefixAndWord() throws IOException {
     var first = begun();
     var second = begun();
     var experiments = new Experiments(runs);
@@ -147,7 +147,7 @@ class ExperimentTest {
   }
 
   @Test
-  void onlyWhatMayChangeTimesIsADifference() throws IOException {
+  void onlyFactsThatMayChangeTimesAreDifferences() throws IOException {
     var first = begun().manifest();
     assertThat(Differences.between(first, begun().manifest()).all()).isEmpty();
 
@@ -242,7 +242,7 @@ class ExperimentTest {
   }
 
   @Test
-  void whatIsNoManifestIsRefused() throws IOException {
+  void aFileThatIsNoManifestIsRefused() throws IOException {
     var file = Files.writeString(runs.resolve(Manifest.FILE), "{\"format\": \"other\"}");
     assertThatThrownBy(() -> Manifest.read(file))
         .isInstanceOf(BraidException.class)
@@ -275,7 +275,7 @@ class ExperimentTest {
     }
   }
 
-  /// Who looks at a revision must not run what the repository's configuration names.
+  /// Reading a revision must not run commands that the repository's configuration names.
   @Test
   void gitRunsNoProgramOfTheRepository() throws Exception {
     var repository = Files.createDirectories(runs.resolve("repository"));

@@ -22,7 +22,7 @@ class BackendChoiceTest {
           cuda | 4 | 4 | cuda (one rank on each of 4 x NVIDIA H200)
           host | 2 | 2 | host (set by --backend)
           """)
-  void saysWhatItChoseAndWhy(String wish, int ranks, int gpus, String choice) {
+  void theChoiceIsPrintedWithItsReason(String wish, int ranks, int gpus, String choice) {
     var chosen =
         BackendChoice.of(
             BackendKind.parse(wish, "--backend"),
@@ -85,7 +85,7 @@ class BackendChoiceTest {
           cuda | 3 | 2 | BRAID_BACKEND cuda runs one rank per GPU: -n must be 1..2 but was 3; try -n 2, --share-gpus, or --backend host
           gpu  | 1 | 2 | BRAID_BACKEND must be one of auto, host, cuda but was gpu; try host
           """)
-  void refusesWhatWasNamedAndCannotBeHad(String wish, int ranks, int gpus, String message) {
+  void anUnavailableNamedBackendIsRefused(String wish, int ranks, int gpus, String message) {
     assertThatThrownBy(
             () -> {
               var requested = BackendKind.parse(wish, "BRAID_BACKEND");

@@ -37,7 +37,7 @@ class GpusTest {
           ''        | ''
           MIG-1     | ''
           """)
-  void showsWhatCudaWouldSee(String visible, String indices) {
+  void gpusAreTheOnesThatCudaSees(String visible, String indices) {
     var seen = gpus(4).visibleTo(Optional.of(visible));
     assertThat(seen.all().stream().map(gpu -> "" + gpu.index()).toList())
         .isEqualTo(indices.isEmpty() ? List.of() : List.of(indices.split(" ")));
@@ -47,7 +47,7 @@ class GpusTest {
   }
 
   @Test
-  void showsAllWhereNothingIsSaid() {
+  void allGpusAreVisibleByDefault() {
     assertThat(gpus(4).visibleTo(Optional.empty())).isEqualTo(gpus(4));
     assertThat(gpus(0).visibleTo(Optional.of("0")).missing()).isEqualTo("no /dev/nvidia0");
   }
@@ -59,7 +59,7 @@ class GpusTest {
   }
 
   @Test
-  void saysOfThisMachineEitherWhatIsThereOrWhyNothingIs() {
+  void thisMachineHasGpusOrAReason() {
     var here = Gpus.here(Optional.empty());
     assertThat(here.all().isEmpty()).isEqualTo(!here.missing().isEmpty());
     assertThat(here.missing()).hasLineCount(here.all().isEmpty() ? 1 : 0);

@@ -40,7 +40,7 @@ class RankCountTest {
         "-n|-1|but was -1; try 4",
         "BRAID_RANKS|9|but was 9; try 8",
       })
-  void refusesWhatTheMachineCannotHold(String what, String text, String end) {
+  void tooManyRanksForTheMachineAreRefused(String what, String text, String end) {
     assertThatThrownBy(() -> LAPTOP.parse(what, text))
         .isInstanceOf(BraidException.class)
         .hasMessage(
@@ -51,7 +51,7 @@ class RankCountTest {
   }
 
   @Test
-  void refusesWhatIsNoNumber() {
+  void aRankCountThatIsNoNumberIsRefused() {
     assertThatThrownBy(() -> LAPTOP.parse("-n", "four"))
         .isInstanceOf(BraidException.class)
         .hasMessage("-n must be a number of ranks, 1..8, but was \"four\"; try 4");

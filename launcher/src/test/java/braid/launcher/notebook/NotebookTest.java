@@ -36,13 +36,13 @@ class NotebookTest {
   /// formats.
   @ParameterizedTest
   @ValueSource(strings = {"jupyter-4.2.ipynb", "jupyter-4.5.ipynb"})
-  void writesWhatJupyterWroteByteForByte(String name) throws IOException {
+  void aNotebookOfJupyterIsWrittenByteForByte(String name) throws IOException {
     var saved = resource(name);
     assertThat(Notebook.parse(saved, name).toJson()).isEqualTo(saved);
   }
 
   @Test
-  void refusesWhatNeverEnds(@TempDir Path folder) throws IOException {
+  void anEndlessFileIsRefused(@TempDir Path folder) throws IOException {
     assertThatThrownBy(() -> Notebook.read(Path.of("/dev/zero")))
         .isInstanceOf(BraidException.class)
         .hasMessage(
@@ -118,7 +118,7 @@ class NotebookTest {
         "{\"nbformat\": 4, \"nbformat_minor\": 5, \"metadata\": []}|n.ipynb: metadata must be an"
             + " object but was a list; correct it, or save the notebook from Jupyter",
       })
-  void saysWhatIsWrongWithADocument(String json, String message) {
+  void aWrongDocumentIsExplained(String json, String message) {
     assertThatThrownBy(() -> Notebook.parse(json, "n.ipynb"))
         .isInstanceOf(BraidException.class)
         .hasMessage(message);
@@ -144,14 +144,14 @@ class NotebookTest {
         "[{\"cell_type\": \"code\", \"source\": \"\", \"metadata\": {\"tags\":"
             + " \"x\"}}]|cells[0].metadata.tags must be a list of texts but was \"x\"",
       })
-  void saysWhichCellIsWrong(String cells, String what) {
+  void aWrongCellIsNamed(String cells, String what) {
     assertThatThrownBy(() -> Notebook.parse(topLevel("\"cells\": " + cells), "n.ipynb"))
         .isInstanceOf(BraidException.class)
         .hasMessage("n.ipynb: " + what + "; correct it, or save the notebook from Jupyter");
   }
 
   @Test
-  void saysWhyAFileCannotBeRead() throws IOException {
+  void anUnreadableFileHasItsReason() throws IOException {
     var missing = directory.resolve("missing.ipynb");
     assertThatThrownBy(() -> Notebook.read(missing))
         .isInstanceOf(BraidException.class)

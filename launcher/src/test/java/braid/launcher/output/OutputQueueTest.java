@@ -39,7 +39,7 @@ class OutputQueueTest {
   }
 
   @Test
-  void whatIsWithinTheLimitPassesAsItIs() {
+  void outputWithinTheLimitPassesUnchanged() {
     var queue = new OutputQueue(SMALL);
     queue.text(STDOUT, "one\n");
     queue.text(STDERR, "two");
@@ -141,7 +141,7 @@ class OutputQueueTest {
   }
 
   @Test
-  void anUpdateOfWhatIsInTheLastPartIsThere() {
+  void anUpdateOfADisplayInTheEndIsKept() {
     var queue = new OutputQueue(SMALL);
     queue.text(STDOUT, "x\n".repeat(10_000));
     queue.shown(text("old"), "late", false);
@@ -267,7 +267,7 @@ class OutputQueueTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"", "much", "-1", "1.5MiB", "15KiB", "2GiB", "999999999999G"})
-  void whatIsNoSizeIsRefused(String text) {
+  void aTextThatIsNoSizeIsRefused(String text) {
     assertThatThrownBy(() -> OutputLimit.parse(text))
         .isInstanceOf(BraidException.class)
         .hasMessageContaining("--output-limit must be")

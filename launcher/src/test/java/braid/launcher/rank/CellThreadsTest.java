@@ -52,7 +52,7 @@ class CellThreadsTest {
         "#9 \"pool-1-thread-1\" TIMED_WAITING 2026-11-22T02:20:18Z | java.base/java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue.take(X.java:1) | true",
         "#9 \"pool-2-thread-1\" TIMED_WAITING 2026-11-22T02:20:18Z | java.base/java.util.concurrent.ThreadPoolExecutor.getTask(X.java:1) | false",
       })
-  void aThreadCountsByWhatItRuns(String header, String frame, boolean mayCome) {
+  void aThreadCountsByItsCode(String header, String frame, boolean mayCome) {
     assertThat(find(header, "java.base/java.lang.Thread.run(Thread.java:1474)", frame))
         .isEqualTo(mayCome);
   }

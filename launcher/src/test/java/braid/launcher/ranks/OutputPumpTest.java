@@ -47,7 +47,7 @@ class OutputPumpTest {
   }
 
   @Test
-  void whatOnlyLooksLikeAMarkIsText() {
+  void textThatResemblesAMarkIsText() {
     var edge = String.valueOf((char) OutputMark.EDGE);
     var text = edge + "braid beef 1" + edge + edge + edge + "braid cafe x" + edge;
     var stream = bytes(text + "end");

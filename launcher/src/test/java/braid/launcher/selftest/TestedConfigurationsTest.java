@@ -59,7 +59,7 @@ class TestedConfigurationsTest {
   }
 
   @Test
-  void whatIsAlikeIsPutTogetherAndWhatIsWrongIsNot() {
+  void equalConfigurationsAreGroupedAndWrongOnesAreNot() {
     var ways = new ArrayList<TestedConfiguration>();
     for (var method : List.of("ring", "direct")) {
       for (var dtype : List.of("bf16", "fp16")) {

@@ -44,7 +44,7 @@ class CellKindsTest {
   }
 
   @Test
-  void aNameOfTheOtherKindSaysWhereItLives() {
+  void aNameOfTheOtherKindOfCellsIsExplained() {
     var profiles = "  `profiles` exists in %%front cells only; begin the cell with %%front";
     // Before the first %%front cell, and after it.
     assertThat(error("profiles.study()")).contains(profiles);

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.internal.selftest.Sweep;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Cause;
 import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -37,21 +36,6 @@ class DepartedTest {
     session = SHARED.get();
   }
 
-  private CellFailure fails(String source) {
-    var failure = session.run(new Cell("the cell", source), new Recorded()).failure().orElseThrow();
-    assertThat(failure.cause()).isEqualTo(Cause.EXCEPTION);
-    // Every rank takes part in the next cell.
-    assertThat(result("java.util.Arrays.stream(world.gather((long) world.rank())).sum()"))
-        .isEqualTo("3");
-    return failure;
-  }
-
-  private String result(String source) {
-    var outcome = session.run(new Cell("another cell", source), new Recorded());
-    assertThat(outcome.failure()).isEmpty();
-    return outcome.result().map(value -> value.text()).orElse("");
-  }
-
   private static void assertNames(CellFailure failure, String failed, int line, String call) {
     assertThat(failure.message())
         .contains(call)
@@ -74,7 +58,7 @@ class DepartedTest {
         "world.subset(\"pair\", 0, 2).barrier();      | barrier in group `pair`",
       })
   void aMeetingThatOthersHaveLeftEnds(String call, String name) {
-    var failure = fails("int before = 1;\nif (world.rank() == 0) {\n  " + call + "\n}");
+    var failure = SHARED.failure("int before = 1;\nif (world.rank() == 0) {\n  " + call + "\n}");
     assertNames(failure, "rank 0", 3, name);
     assertThat(failure.message())
         .contains(name.contains("pair") ? "but rank 2 ended" : "but ranks 1, 2 ended");
@@ -82,14 +66,14 @@ class DepartedTest {
 
   @Test
   void theRanksThatWaitAreNamedTogether() {
-    var failure = fails("if (world.rank() != 1)\n  world.barrier();");
+    var failure = SHARED.failure("if (world.rank() != 1)\n  world.barrier();");
     assertNames(failure, "ranks 0, 2", 2, "barrier in group `world`");
     assertThat(failure.message()).contains("but rank 1 ended");
   }
 
   @Test
   void ranksThatDoNotRunTheCellCannotComeEither() {
-    var failure = fails("%%rank 1\nworld.barrier();");
+    var failure = SHARED.failure("%%rank 1\nworld.barrier();");
     assertNames(failure, "rank 1", 2, "barrier in group `world`");
     assertThat(failure.message()).contains("but ranks 0, 2 ended");
   }
@@ -107,7 +91,7 @@ class DepartedTest {
         "Tuner.on(world).gemm(GemmSpec.allGatherGemm(48, 32, 16)).run(); | `world`",
       })
   void aSignalThatNobodyWillRaiseEndsTheWait(String call, String name) {
-    result(
+    SHARED.result(
         """
         var x = SymmetricTensor.on(world).shape(3, 8).dtype(FP32).allocate();
         var all = Collectives.on(world);
@@ -115,18 +99,19 @@ class DepartedTest {
         all.allReduce(x);
         pipe.run();
         """);
-    var failure = fails("if (world.rank() == 0)\n  " + call);
+    var failure = SHARED.failure("if (world.rank() == 0)\n  " + call);
     assertNames(failure, "rank 0", 2, name);
     assertThat(failure.message()).containsPattern("but ranks? 1(, 2)? ended");
     var next = "var p = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(48, 32, 16)).build();";
-    assertThat(result(next + " p.run(); p.verify(); 6 * 7")).isEqualTo("42");
+    assertThat(SHARED.result(next + " p.run(); p.verify(); 6 * 7")).isEqualTo("42");
   }
 
   /// The calls of the ranks differ then, so the cell must fail.
   @Test
   void aCellThatCatchesItFailsAllTheSame() {
     var failure =
-        fails("if (world.rank() == 0) try { world.barrier(); } catch (BraidException e) { }");
+        SHARED.failure(
+            "if (world.rank() == 0) try { world.barrier(); } catch (BraidException e) { }");
     assertThat(failure.message()).contains("barrier in group `world` but ranks 1, 2 ended");
   }
 
@@ -141,15 +126,15 @@ class DepartedTest {
         "CompletableFuture.runAsync(world::barrier, CompletableFuture.delayedExecutor(700, TimeUnit.MILLISECONDS));",
       })
   void aThreadThatTheCellLeavesBehindMayStillCome(String start) {
-    result(
+    SHARED.result(
         """
         Runnable late = () -> {
           try { Thread.sleep(700); } catch (InterruptedException e) { return; }
           world.barrier();
         };
         """);
-    result("if (world.rank() == 1) { " + start + " } else { world.barrier(); }");
-    result("world.barrier();");
+    SHARED.result("if (world.rank() == 1) { " + start + " } else { world.barrier(); }");
+    SHARED.result("world.barrier();");
     // While a pool of rank 1 keeps its threads, that rank may come to any barrier.
     session.restart();
   }
@@ -159,7 +144,7 @@ class DepartedTest {
   void ranksThatAreLateAreWaitedFor() {
     long seed = 20261122;
     var random = new Random(seed);
-    result(
+    SHARED.result(
         """
         var pairs = new ProcessGroup[] {
           world.subset("without0", 1, 2), world.subset("without1", 0, 2), world.subset("without2", 0, 1)};
@@ -185,6 +170,6 @@ class DepartedTest {
       var outcome = session.run(new Cell("cell " + i, source), new Recorded());
       assertThat(outcome.failure()).as("seed %d, cell %d:\n%s", seed, i, source).isEmpty();
     }
-    result("world.barrier();");
+    SHARED.result("world.barrier();");
   }
 }

@@ -93,7 +93,7 @@ class FrozenRankTest {
   }
 
   @Test
-  void itIsSaidOnceAndAgainWhenTheRankAnswers() throws Exception {
+  void aFrozenRankIsReportedOnceAndWhenItAnswers() throws Exception {
     var begun = new CountDownLatch(1);
     var silent = new CountDownLatch(1);
     var again = new CountDownLatch(1);

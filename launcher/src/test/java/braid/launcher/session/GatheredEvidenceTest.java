@@ -66,7 +66,7 @@ class GatheredEvidenceTest {
   }
 
   @Test
-  void aSessionThatCannotSaveSaysThatOldOnesAreDropped() throws Exception {
+  void aSessionThatCannotSaveReportsDroppedEvidence() throws Exception {
     Files.writeString(home.resolve("runs"), "a file where the directory should be");
     try (var gathered = new GatheredEvidence(home, complaints::add)) {
       measure(gathered, 0, MANY);

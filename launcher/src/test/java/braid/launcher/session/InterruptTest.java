@@ -92,8 +92,7 @@ class InterruptTest {
         "if (world.rank() == 0) new Scanner(System.in).nextLine(); else world.barrier();",
         "var pool = Executors.newSingleThreadExecutor(); pool.submit(() -> { while (true) { } }).get();",
       })
-  void whateverACellDoesItEndsOnEveryRankAndWhatCellsDeclaredIsKept(String endless)
-      throws Exception {
+  void anInterruptEndsAnyCellAndKeepsDeclarations(String endless) throws Exception {
     run("int kept = 41;");
     var failure = interrupted(begun(endless));
     assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);

@@ -124,7 +124,7 @@ class MagicsTest {
   }
 
   @Test
-  void whatJarsAddsIsThereForTheCompilerAndEveryRank() throws IOException {
+  void addedJarsReachTheCompilerAndEveryRank() throws IOException {
     var folder = compiled("infolder", "of a folder");
     var jar = home.resolve("answer.jar");
     try (var packed = new JarOutputStream(Files.newOutputStream(jar))) {
@@ -203,7 +203,7 @@ class MagicsTest {
   }
 
   @Test
-  void whatIsWrongWithAFileIsSaidByFileAndLine() throws IOException {
+  void anErrorInALoadedFileHasFileAndLine() throws IOException {
     var broken =
         failure("%load " + file("Broken.java", "int fine = 1;\nint bad = fine + nothing;\n"));
     assertThat(broken.cause()).isEqualTo(Cause.COMPILE);
@@ -227,7 +227,7 @@ class MagicsTest {
   }
 
   @Test
-  void whatCellsDeclaredIsListedWithSimpleValues() {
+  void declarationsAreListedWithSimpleValues() {
     run(
         "int quantity = 7; String greeting = \"hello\\n"
             + "you\"; var many = List.of(1); int twice(int n) { return 2 * n; } record Pair(int a,"
@@ -247,7 +247,7 @@ class MagicsTest {
   }
 
   @Test
-  void timesALineOrSaysHow() {
+  void theTimeMagicTimesALineOrShowsItsUse() {
     assertThat(result("%time 6 * 7")).isEqualTo("42");
     assertThat(output.out.toString()).startsWith("ran for ");
     assertThat(failure("%time").message()).contains("%%time");
@@ -293,7 +293,7 @@ class MagicsTest {
   }
 
   @Test
-  void whatMavenCannotDoIsOneLineWithTheRemedy() {
+  void aFailureOfMavenIsOneLineWithTheRemedy() {
     assertThat(failure("%maven").message()).contains("group:artifact:version");
     assertThat(failure("%maven gson").message())
         .startsWith("%maven wants group:artifact:version but got `gson`");

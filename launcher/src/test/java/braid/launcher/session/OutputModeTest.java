@@ -83,7 +83,7 @@ class OutputModeTest {
   }
 
   @Test
-  void itHoldsUntilItIsChangedAndIsSaidWhenAsked() {
+  void aModeHoldsUntilItIsChanged() {
     assertThat(printed("%output")).startsWith("output is diff: rank 0's lines");
     assertThat(printed("%output all")).startsWith("output is all: every rank's");
     run("%restart");
@@ -102,7 +102,7 @@ class OutputModeTest {
   }
 
   @Test
-  void whatWasPrintedBeforeTheLineIsShownAsItWasToBe() {
+  void linesBeforeTheMagicKeepTheirMode() {
     assertThat(
             printed("System.out.println(\"a\");\n%output all\nSystem.out.println(\"b\");").lines())
         .containsExactlyInAnyOrder(
@@ -114,7 +114,7 @@ class OutputModeTest {
   }
 
   @Test
-  void whatIsPrintedComesWhileTheCellRuns() throws Exception {
+  void outputArrivesWhileTheCellRuns() throws Exception {
     for (var mode : new String[] {"all", "first", "diff"}) {
       var come = new CountDownLatch(1);
       output = new Recorded();

@@ -230,7 +230,7 @@ class RankLifeTest {
   }
 
   @Test
-  void aSessionRemovesWhatKilledSessionsLeftAndATroubledSweepFailsNothing() throws Exception {
+  void filesOfKilledSessionsAreRemovedAndFailedSweepsAreHarmless() throws Exception {
     var shared = Path.of("/dev/shm");
     var leftover = Files.createTempFile(shared, "braid-000000000000-", "");
     var stays = Files.createTempDirectory(shared, "braid-000000000001-");

@@ -57,7 +57,7 @@ class RichValuesTest {
   }
 
   @Test
-  void whatIsShortStaysAsItWas() {
+  void shortValuesStayUnchanged() {
     assertThat(text("\"text\"")).isEqualTo("text");
     assertThat(text("List.of(1, 2, 3)")).isEqualTo("[1, 2, 3]");
     assertThat(text("new int[] {1, 2}")).isEqualTo("[1, 2]");
@@ -129,7 +129,7 @@ class RichValuesTest {
   }
 
   @Test
-  void aTablesawTableSaysItsSizeAndColumnsAndIsWholeOnRequest() {
+  void aTablesawTableShowsSizeAndIsWholeOnRequest() {
     run(
         "var table = tech.tablesaw.api.Table.create(\"numbers\").addColumns(tech.tablesaw.api.IntColumn.create(\"n\", IntStream.range(0, 1000).toArray()));");
     assertThat(text("table").lines())

@@ -57,7 +57,7 @@ class SessionTest {
   }
 
   @Test
-  void whatACellDeclaresTheNextOneKnows() {
+  void aCellKnowsTheDeclarationsOfEarlierCells() {
     assertThat(run("int a = 20; int twice(int n) { return 2 * n; }").succeeded()).isTrue();
     assertThat(result("twice(a) + 2")).isEqualTo("42");
   }
@@ -100,7 +100,7 @@ class SessionTest {
   }
 
   @Test
-  void onlyWhatDiffersFromRankZeroIsPrintedAgain() {
+  void onlyLinesThatDifferFromRankZeroArePrintedAgain() {
     run("System.out.println(\"same\"); System.out.println(\"rank \" + " + RANK + ");");
     assertThat(output.out.toString().lines())
         .containsExactlyInAnyOrder("same", "rank 0", "[1] rank 1", "[2] rank 2");
@@ -196,7 +196,7 @@ class SessionTest {
   }
 
   @Test
-  void whatIsNotDeclaredYetIsNamedWhenItIsCalled() {
+  void anUndeclaredNameIsNamedWhenItIsCalled() {
     run("int early() { return later(); }");
     assertThat(output.err).hasToString("note: not usable until this is declared: method later()\n");
     assertThat(failure("Unheard of;").message()).endsWith("error: cannot find class Unheard");
@@ -222,7 +222,7 @@ class SessionTest {
   }
 
   @Test
-  void aFrontCellThatThrowsSaysWhatAndWhere() {
+  void aFailedFrontCellHasItsExceptionAndLine() {
     var failure = failure("%%front\nint deeper(int n) {\n  return deeper(n + 1);\n}\ndeeper(0);");
     var cell = "cell " + cells;
     assertThat(failure.name()).isEqualTo("java.lang.StackOverflowError");
@@ -270,7 +270,7 @@ class SessionTest {
 
   /// Closes System.out like `try (var out = new PrintWriter(System.out))`.
   @Test
-  void whatIsPrintedAfterOutWasClosedIsSeen() {
+  void outputAfterSystemOutWasClosedIsShown() {
     run(
         "%%rank 0\nSystem.out.println(\"before\"); System.out.close(); System.out.println(\"after\");");
     run("%%rank 0\nSystem.out.println(\"later\"); System.out.close();");

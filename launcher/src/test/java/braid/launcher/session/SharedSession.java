@@ -1,5 +1,10 @@
 package braid.launcher.session;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.CellFailure.Cause;
 import java.util.Objects;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -20,6 +25,22 @@ final class SharedSession implements BeforeEachCallback, AfterEachCallback, Afte
 
   Session get() {
     return Objects.requireNonNull(session);
+  }
+
+  /// Runs a cell that must succeed, and returns its result as text.
+  String result(String source) {
+    var outcome = get().run(new Cell("another cell", source), new Recorded());
+    assertThat(outcome.failure()).isEmpty();
+    return outcome.result().map(value -> value.text()).orElse("");
+  }
+
+  /// Runs a cell that must fail with an exception on a rank. Every rank takes part in the next
+  /// cell.
+  CellFailure failure(String source) {
+    var failure = get().run(new Cell("the cell", source), new Recorded()).failure().orElseThrow();
+    assertThat(failure.cause()).isEqualTo(Cause.EXCEPTION);
+    assertThat(result("world.gather(\"rank\").size() == world.size()")).isEqualTo("true");
+    return failure;
   }
 
   @Override

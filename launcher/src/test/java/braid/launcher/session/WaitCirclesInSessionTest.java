@@ -3,8 +3,6 @@ package braid.launcher.session;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
-import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Cause;
 import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -33,7 +31,7 @@ class WaitCirclesInSessionTest {
   @BeforeEach
   void take() {
     session = SHARED.get();
-    result(
+    SHARED.result(
         """
         var a = world.subset("a", 0, 1);
         var b = world.subset("b", 0, 1);
@@ -41,20 +39,6 @@ class WaitCirclesInSessionTest {
         var all = Collectives.on(world);
         var x = SymmetricTensor.on(world).shape(4).dtype(FP32).name("x").allocate();
         """);
-  }
-
-  private CellFailure fails(String source) {
-    var failure = session.run(new Cell("the cell", source), new Recorded()).failure().orElseThrow();
-    assertThat(failure.cause()).isEqualTo(Cause.EXCEPTION);
-    assertThat(result("java.util.Arrays.stream(world.gather((long) world.rank())).sum()"))
-        .isEqualTo("3");
-    return failure;
-  }
-
-  private String result(String source) {
-    var outcome = session.run(new Cell("another cell", source), new Recorded());
-    assertThat(outcome.failure()).isEmpty();
-    return outcome.result().map(value -> value.text()).orElse("");
   }
 
   @ParameterizedTest
@@ -68,7 +52,7 @@ class WaitCirclesInSessionTest {
       })
   void aCircleIsNamedAndTheNextCellRuns(String first, String second, String circle) {
     var failure =
-        fails(
+        SHARED.failure(
             "switch (world.rank()) { case 0 -> %s; case 1 -> %s; default -> {} }"
                 .formatted(first, second));
     assertThat(failure.message()).startsWith("ranks wait for each other: " + circle + "; ");
@@ -78,7 +62,7 @@ class WaitCirclesInSessionTest {
   @Test
   void aRankThatWaitsForACircleIsReleased() {
     var failure =
-        fails(
+        SHARED.failure(
             "switch (world.rank()) { case 0 -> a.barrier(); case 1 -> b.barrier(); default -> c.barrier(); }");
     assertThat(failure.message()).startsWith("ranks wait for each other: ");
     assertThat(failure.traceback())
@@ -88,7 +72,7 @@ class WaitCirclesInSessionTest {
 
   @Test
   void aCellThatCatchesItFailsAllTheSame() {
-    fails(
+    SHARED.failure(
         "try { (world.rank() == 0 ? a : b).barrier(); } catch (BraidException e) { }"
             .replace("try {", "if (world.rank() < 2) try {"));
   }
@@ -103,14 +87,14 @@ class WaitCirclesInSessionTest {
         "Executors.newScheduledThreadPool(1).schedule(() -> b.barrier(), 1500, TimeUnit.MILLISECONDS);",
       })
   void aThreadOfTheCellMayStillCome(String start) {
-    result(
+    SHARED.result(
         """
         Runnable late = () -> {
           try { Thread.sleep(1500); } catch (InterruptedException e) { return; }
           b.barrier();
         };
         """);
-    result(
+    SHARED.result(
         "switch (world.rank()) { case 0 -> { %s a.barrier(); } case 1 -> { b.barrier(); a.barrier(); } default -> {} }"
             .formatted(start));
     session.restart();

@@ -51,7 +51,7 @@ class AlgorithmCacheTest {
   }
 
   @Test
-  void whatOneProcessKeptAnotherFinds() throws IOException {
+  void aProcessFindsTheAlgorithmsOfAnother() throws IOException {
     assertThat(cache().find(PROBLEM)).isEmpty();
     cache().keep(PROBLEM, FIRST);
     assertThat(cache().find(PROBLEM)).contains(FIRST);
@@ -62,7 +62,7 @@ class AlgorithmCacheTest {
   }
 
   @Test
-  void aFileSaysWhatItIsOf() throws IOException {
+  void aFileNamesItsDevice() throws IOException {
     cache().keep(PROBLEM, FIRST);
     var file = cache().file(PROBLEM);
     assertThat(folder.relativize(file).toString())
@@ -134,7 +134,7 @@ class AlgorithmCacheTest {
   }
 
   @Test
-  void aDamagedFileIsSaidOnceAndReplaced() throws IOException {
+  void aDamagedFileIsReportedOnceAndReplaced() throws IOException {
     cache().keep(PROBLEM, FIRST);
     var file = cache().file(PROBLEM);
     var whole = Files.readString(file);
@@ -192,7 +192,7 @@ class AlgorithmCacheTest {
   }
 
   @Test
-  void whereNothingCanBeKeptItSaysSoOnce() throws IOException {
+  void aCacheThatCannotBeWrittenIsReportedOnce() throws IOException {
     var noFolder = Files.writeString(folder.resolve("file"), "");
     var cache = cache(noFolder, H200);
     cache.keep(PROBLEM, FIRST);
@@ -204,7 +204,7 @@ class AlgorithmCacheTest {
   }
 
   @Test
-  void whatIsRefusedIsSaidOnceWithTheReason() {
+  void aRefusedAlgorithmIsReportedOnceWithItsReason() {
     var cache = cache();
     cache.keep(PROBLEM, FIRST);
     cache.refuse(PROBLEM, "cublasLt does not take it");

@@ -128,7 +128,7 @@ class LtTest {
     "E4M3, BF16, 33, 48, 64, false, true, true",
     "E5M2, FP32, 16, 32, 48, false, true, false",
   })
-  void isWhatPlainLoopsCompute(
+  void aMultiplicationEqualsPlainLoops(
       Lt.Type type,
       Lt.Type result,
       int m,
@@ -171,7 +171,7 @@ class LtTest {
 
   @ParameterizedTest
   @CsvSource({"false", "true"})
-  void geluStoresWhatWentIntoIt(boolean bias) {
+  void geluStoresItsInput(boolean bias) {
     var type = Lt.Type.BF16;
     var a = layout(type, 16, 32, false);
     var b = layout(type, 32, 24, true);
@@ -232,7 +232,7 @@ class LtTest {
   }
 
   @Test
-  void whatIsRestoredComputesTheSameAndOnlyWhereItFits() {
+  void aRestoredAlgorithmComputesTheSame() {
     var type = Lt.Type.BF16;
     var a = layout(type, 64, 32, false);
     var b = layout(type, 32, 48, true);

@@ -40,7 +40,7 @@ class RulesTest {
   }
 
   @Test
-  void refusesWhatIsNoMultiplication() {
+  void anImpossibleMultiplicationIsRefused() {
     refuses(
         plain(rows(BF16, 3, 5), rows(BF16, 6, 7), rows(BF16, 3, 7)),
         "a is 3 x 5, b is 6 x 7 and d is 3 x 7, which cannot be multiplied");

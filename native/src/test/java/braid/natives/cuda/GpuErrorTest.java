@@ -7,7 +7,7 @@ import org.junit.jupiter.api.Test;
 
 class GpuErrorTest {
   @Test
-  void saysCallNameTextWhereAndRemedyInOneLine() {
+  void anErrorIsOneLineWithCallAndRemedy() {
     var error =
         new GpuError(
             "cuMemCreate",
@@ -26,7 +26,7 @@ class GpuErrorTest {
   }
 
   @Test
-  void leavesOutWhatIsNotKnown() {
+  void anUnknownDetailIsLeftOut() {
     assertThat(new GpuError("cuInit", 999, "CUDA_ERROR_UNKNOWN", "unknown error", "", ""))
         .hasMessage("cuInit failed: CUDA_ERROR_UNKNOWN (unknown error)");
   }

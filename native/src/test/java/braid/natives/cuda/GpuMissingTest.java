@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 /// Behavior of a machine without a GPU.
 class GpuMissingTest {
   @Test
-  void oneLineSaysWhyAndNothingThrows() {
+  void aMissingGpuIsOneLineAndNoException() {
     var missing = Gpu.missing();
     assumeTrue(missing.isPresent(), "this machine has a GPU");
     assertThat(missing.get()).startsWith("no GPU can be used: ").doesNotContain("\n");

@@ -89,7 +89,7 @@ class GpuTest {
   }
 
   @Test
-  void saysWhatItIs() {
+  void aGpuPrintsItsProperties() {
     assertThat(gpu.where()).isEqualTo("the test, device 0 (%s)".formatted(gpu.name()));
     assertThat(gpu.pciBusId()).matches("[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\\.0");
     assertThat(gpu.multiprocessors()).isPositive();

@@ -121,7 +121,7 @@ class AttentionProblemTest {
   }
 
   @Test
-  void onlyWhatIsUnsupportedIsARefusal() {
+  void onlyAnUnsupportedProblemIsRefused() {
     assertThat(Cudnn.isRefusal(cudnn.CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN)).isTrue();
     assertThat(Cudnn.isRefusal(cudnn.CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH)).isTrue();
     assertThat(Cudnn.isRefusal(cudnn.CUDNN_STATUS_INTERNAL_ERROR)).isFalse();

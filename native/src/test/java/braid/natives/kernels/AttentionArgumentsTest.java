@@ -54,7 +54,7 @@ class AttentionArgumentsTest {
   }
 
   @Test
-  void refusesWhatTheKernelsCannotCompute() {
+  void argumentsThatTheKernelsCannotComputeAreRefused() {
     assertThatThrownBy(() -> of(ElementType.E4M3, ElementType.FP32, 64, 0))
         .hasMessage("attention is in FP32, BF16 or FP16 but the query is E4M3");
     assertThatThrownBy(() -> of(ElementType.BF16, ElementType.FP16, 64, 0))

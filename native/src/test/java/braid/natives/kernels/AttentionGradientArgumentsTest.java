@@ -107,7 +107,7 @@ class AttentionGradientArgumentsTest {
   }
 
   @Test
-  void refusesWhatTheKernelsCannotCompute() {
+  void argumentsThatTheKernelsCannotComputeAreRefused() {
     var query = rows(ElementType.FP32, ROWS, 384);
     assertThatThrownBy(
             () -> of(ElementType.BF16, 64, KEYS, rows(ElementType.FP16, ROWS, 384), query))

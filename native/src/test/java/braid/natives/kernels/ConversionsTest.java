@@ -192,7 +192,7 @@ class ConversionsTest {
   }
 
   @Test
-  void boundsAllowWhatLiesWithin() throws Throwable {
+  void boundsAllowViewsWithinThem() throws Throwable {
     var allowed = compiled.orElseThrow().allowed();
     for (var each : BoundChecks.SINGLES) {
       int is =

@@ -41,7 +41,7 @@ class KernelCacheTest {
   }
 
   @Test
-  void keepsWhatItCompiled() throws IOException {
+  void compiledKernelsAreKept() throws IOException {
     var first = compiled("one", folder);
     assertThat(folder.toFile().list()).hasSize(1);
     assertThat(file("one").getFileName().toString()).matches("[0-9a-f]{64}-sm_90a\\.cubin");
@@ -53,7 +53,7 @@ class KernelCacheTest {
   }
 
   @Test
-  void compilesAgainWhatIsDamaged() throws IOException {
+  void aDamagedFileIsCompiledAgain() throws IOException {
     var first = compiled("one", folder);
     var file = file("one");
     var damaged = Files.readAllBytes(file);

@@ -58,7 +58,7 @@ class ReduceArgumentsTest {
   }
 
   @Test
-  void refusesWhatTheKernelsCannotAdd() {
+  void sumsThatTheKernelsCannotAddAreRefused() {
     var part = new Part(0x1000, ElementType.FP16);
     assertThatThrownBy(() -> sum(List.of(), 0x4000, ElementType.FP16))
         .hasMessage("a sum must have 1..16 parts but has 0");

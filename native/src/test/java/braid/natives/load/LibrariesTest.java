@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class LibrariesTest {
   @ParameterizedTest
   @EnumSource
-  void whatIsThereSaysWhereAndWhichVersion(Library which) {
+  void aFoundLibraryHasPathAndVersion(Library which) {
     var found = Libraries.find(which);
     assumeTrue(found.isPresent(), which + " is not on this machine");
     assertThat(found.get().path()).isRegularFile();
@@ -23,7 +23,7 @@ class LibrariesTest {
 
   @ParameterizedTest
   @EnumSource
-  void whatIsMissingSaysWhereWasLookedAndWhatHelps(Library which) {
+  void aMissingLibraryListsSearchedPlacesAndRemedy(Library which) {
     assumeTrue(Libraries.find(which).isEmpty(), which + " is on this machine");
     assertThatThrownBy(() -> Libraries.require(which))
         .isInstanceOf(BraidNativeMissing.class)

@@ -93,7 +93,7 @@ class LibrarySearchTest {
   }
 
   @Test
-  void whatIsNeededTogetherIsTakenTogether() throws IOException {
+  void librariesNeededTogetherComeFromOnePlace() throws IOException {
     file("usr/local/cuda-13.1/lib64/libcublasLt.so.13");
     file("usr/lib/x86_64-linux-gnu/libcublasLt.so.13");
     file("usr/lib/x86_64-linux-gnu/libcublas.so.13");

@@ -39,7 +39,7 @@ class NcclCommunicatorTest {
   }
 
   @Test
-  void collectivesMoveAndAddWhatTheyShould() throws Exception {
+  void collectivesMoveAndAddAsPlainLoops() throws Exception {
     onAll(
         PLAIN,
         (rank, gpu, communicator, stream) -> {

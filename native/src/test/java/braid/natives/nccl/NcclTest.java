@@ -38,7 +38,7 @@ class NcclTest {
   }
 
   @Test
-  void leavesToNcclWhatNobodySet() {
+  void unsetVariablesAreLeftToNccl() {
     load();
     try (var struct = new ncclConfig_t()) {
       NcclConfiguration.fill(struct, new NcclCommunicator.Configuration(false, 0, 0));
@@ -69,7 +69,7 @@ class NcclTest {
   }
 
   @Test
-  void passesOnWhatWasSet() {
+  void setVariablesReachNccl() {
     load();
     try (var struct = new ncclConfig_t()) {
       NcclConfiguration.fill(struct, new NcclCommunicator.Configuration(true, 2, 16));
@@ -80,7 +80,7 @@ class NcclTest {
   }
 
   @Test
-  void saysWhichVersionACallNeeds() {
+  void aCallNamesTheVersionThatItNeeds() {
     load();
     assertThat(Nccl.has("ncclAllGather")).isTrue();
     assertThatThrownBy(() -> Nccl.need(Feature.NCCL, "ncclOfTheFuture"))

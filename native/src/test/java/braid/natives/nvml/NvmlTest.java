@@ -15,7 +15,7 @@ class NvmlTest {
   }
 
   @Test
-  void isThereOrSaysInOneLineWhyNot() {
+  void theLibraryIsLoadedOrItsReasonIsOneLine() {
     Nvml.missing().ifPresent(reason -> assertThat(reason).isNotBlank().doesNotContain("\n"));
   }
 

@@ -133,7 +133,7 @@ class ActivityRecordsTest {
   }
 
   @Test
-  void inAReplayTheNodeSaysWhoseItIsAndTheLaunchWhichReplay() {
+  void aReplayedActivityHasItsNodeAndItsLaunch() {
     nodes.created(100);
     nodes.claim(42);
     nodes.cloned(200, 100);
@@ -147,7 +147,7 @@ class ActivityRecordsTest {
   }
 
   @Test
-  void sortsByTimeAndCountsWhatHasNone() {
+  void activitiesAreSortedAndThoseWithoutTimeCounted() {
     records.add(kernel(1, 0, 30, 40));
     records.add(kernel(2, 0, 0, 0));
     records.add(kernel(3, 0, 10, 20));

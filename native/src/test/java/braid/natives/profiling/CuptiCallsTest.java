@@ -44,7 +44,7 @@ class CuptiCallsTest {
   /// The library steps from record to record by its own sizes, so none may be smaller than the part
   /// that is read.
   @Test
-  void recordsAreAsLongAsWhatIsReadOfThem() throws Throwable {
+  void recordsCoverAllFieldsThatAreRead() throws Throwable {
     var calls = CuptiCalls.load();
     var kinds =
         List.of(

@@ -20,7 +20,7 @@ class CuptiTest {
   }
 
   @Test
-  void saysWhatRanWhenWhereAndWhoseItWas() {
+  void anActivityHasNameTimeStreamAndOwner() {
     try (var gpu = Gpu.open(0, "the test");
         var stream = gpu.stream(gpu.leastPriority())) {
       var one = gpu.allocate(BYTES);

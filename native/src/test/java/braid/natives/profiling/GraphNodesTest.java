@@ -21,7 +21,7 @@ class GraphNodesTest {
   }
 
   @Test
-  void whatNobodyClaimsIsNobodys() {
+  void anUnclaimedNodeHasNoOwner() {
     nodes.created(1);
     nodes.claim(GraphNodes.UNKNOWN);
     nodes.created(2);

@@ -93,7 +93,7 @@ class HtmlTableTest {
   }
 
   @Test
-  void showsTheFirstRowsAndSaysHowManyMoreThereAre() {
+  void aTableShowsItsFirstRowsAndCountsTheRest() {
     assertThat(HtmlTable.html(table(), 1)).doesNotContain("3.5").contains("2 of 3 rows more");
     assertThat(HtmlTable.text(table(), 1))
         .isEqualTo("a <table>\nrank  name     ms\n   0  x<y   84.12\n… 2 of 3 rows more");

@@ -151,8 +151,8 @@ final class AbilityGrid {
   static List<String> aligned(List<List<String>> table) {
     var widths = new ArrayList<Integer>();
     for (int column = 0; column < table.getFirst().size(); column++) {
-      int at = column;
-      widths.add(table.stream().mapToInt(row -> row.get(at).length()).max().orElse(0));
+      int index = column;
+      widths.add(table.stream().mapToInt(row -> row.get(index).length()).max().orElse(0));
     }
     return table.stream()
         .map(

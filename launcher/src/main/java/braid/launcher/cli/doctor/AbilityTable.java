@@ -85,9 +85,9 @@ final class AbilityTable {
             .filter(Ability::supported)
             .map(Ability::transport)
             .collect(Collectors.toCollection(LinkedHashSet::new));
-    var there = collectives.stream().filter(a -> supported.contains(a.transport())).toList();
-    var lines = new ArrayList<>(grid.lines(there, Ability::transport, AbilityTable::memories));
-    engines(there).forEach((engine, of) -> lines.addAll(grid.wrapped(listed(of) + "  ", engine)));
+    var present = collectives.stream().filter(a -> supported.contains(a.transport())).toList();
+    var lines = new ArrayList<>(grid.lines(present, Ability::transport, AbilityTable::memories));
+    engines(present).forEach((engine, of) -> lines.addAll(grid.wrapped(listed(of) + "  ", engine)));
     var missing = new LinkedHashMap<String, SequencedSet<String>>();
     collectives.stream()
         .filter(ability -> !supported.contains(ability.transport()))
@@ -99,16 +99,16 @@ final class AbilityTable {
 
   /// Returns the memory kinds that are supported, and for each other kind the reason why not.
   private static List<String> memories(List<Ability> abilities) {
-    var there = new LinkedHashSet<String>();
+    var present = new LinkedHashSet<String>();
     var holes = new LinkedHashMap<String, SequencedSet<String>>();
     for (var ability : abilities) {
       if (ability.supported()) {
-        there.add(ability.memory());
+        present.add(ability.memory());
       } else {
         add(holes, ability.reason(), ability.memory());
       }
     }
-    var text = new StringBuilder("in %s memory".formatted(listed(there)));
+    var text = new StringBuilder("in %s memory".formatted(listed(present)));
     holes.forEach((why, in) -> text.append("; not in %s: %s".formatted(listed(in), why)));
     return List.of(text.toString());
   }
@@ -120,15 +120,15 @@ final class AbilityTable {
     AbilityGrid.cells(abilities, Ability::transport)
         .forEach(
             (task, ways) -> {
-              var its =
+              var own =
                   ways.values().stream()
                       .flatMap(List::stream)
                       .filter(Ability::supported)
                       .map(Ability::engine)
                       .distinct()
                       .toList();
-              if (its.size() == 1 && ways.values().stream().filter(AbilityGrid::any).count() > 1) {
-                ofAllWays.put(task, its.getFirst());
+              if (own.size() == 1 && ways.values().stream().filter(AbilityGrid::any).count() > 1) {
+                ofAllWays.put(task, own.getFirst());
               }
             });
     var engines = new LinkedHashMap<String, SequencedSet<String>>();

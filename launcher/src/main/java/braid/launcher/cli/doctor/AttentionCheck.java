@@ -48,16 +48,16 @@ final class AttentionCheck {
             ? Optional.of("cuDNN is not available")
             : Feature.ATTENTION.refusal(version.get());
     if (refusal.isEmpty()) {
-      var by = "by cuDNN " + version.get();
+      var library = "by cuDNN " + version.get();
       var backward = Feature.ATTENTION_BACKWARD.refusal(version.get());
       return Check.ok(
           ID,
           ID,
           engine == AttentionEngine.CUDNN
-              ? by
+              ? library
                   + " alone, as BRAID_ATTENTION is cudnn"
                   + backward.map("; no backward pass: it "::concat).orElse("")
-              : by
+              : library
                   + " where it can, else by Braid's kernels"
                   + backward.map("; backward by Braid's kernels: cuDNN's "::concat).orElse(""));
     }

@@ -258,10 +258,10 @@ public final class CompareCommand implements Callable<Integer> {
     var left = new ArrayList<>(b.studies());
     var comparisons = new ArrayList<Comparison>();
     for (var study : a.studies()) {
-      var other = left.stream().filter(each -> Comparison.alike(study, each)).findFirst();
-      if (other.isPresent()) {
-        left.remove(other.get());
-        comparisons.add(compared(study, other.get()));
+      var counterpart = left.stream().filter(each -> Comparison.alike(study, each)).findFirst();
+      if (counterpart.isPresent()) {
+        left.remove(counterpart.get());
+        comparisons.add(compared(study, counterpart.get()));
       }
     }
     if (comparisons.isEmpty()) {

@@ -140,8 +140,8 @@ public final class RunsCommand implements Callable<Integer> {
     for (var row : rows) {
       var line = new StringBuilder();
       for (int column = 0; column < row.size(); column++) {
-        int at = column;
-        int width = rows.stream().mapToInt(each -> each.get(at).length()).max().orElse(0);
+        int index = column;
+        int width = rows.stream().mapToInt(each -> each.get(index).length()).max().orElse(0);
         line.append(row.get(column)).repeat(' ', width + 2 - row.get(column).length());
       }
       lines.add(line.toString().stripTrailing());

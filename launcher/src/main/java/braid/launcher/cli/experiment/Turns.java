@@ -121,8 +121,8 @@ final class Turns {
     int studies = turns.stream().mapToInt(turn -> turn.studies().size()).min().orElseThrow();
     var pooled = new ArrayList<Study<?>>();
     for (int study = 0; study < studies; study++) {
-      int at = study;
-      pooled.add(Comparison.pooled(turns.stream().map(turn -> turn.studies().get(at)).toList()));
+      int index = study;
+      pooled.add(Comparison.pooled(turns.stream().map(turn -> turn.studies().get(index)).toList()));
     }
     return new Source(
         String.join(", ", turns.stream().map(Source::id).toList()),

@@ -115,11 +115,11 @@ public record RunInputs(List<RunInput> all, List<String> notes) {
     var taken = new HashMap<Path, Path>();
     for (var file : files) {
       var output = directory.resolve(RunInput.outputName(file));
-      var other = taken.putIfAbsent(output, file);
-      if (other != null) {
+      var owner = taken.putIfAbsent(output, file);
+      if (owner != null) {
         throw new BraidException(
             "notebooks of one run must have names of their own but %s and %s would both be saved as %s; run them one by one"
-                .formatted(other, file, output));
+                .formatted(owner, file, output));
       }
       outputs.add(OutputFile.writable("-o", output));
     }

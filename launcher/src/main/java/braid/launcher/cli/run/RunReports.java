@@ -53,11 +53,11 @@ public final class RunReports {
       return Optional.empty();
     }
     var writable = OutputFile.writable(option, file);
-    var other = taken.putIfAbsent(absolute(writable), "the file of " + option);
-    if (other != null) {
+    var owner = taken.putIfAbsent(absolute(writable), "the file of " + option);
+    if (owner != null) {
       throw new BraidException(
           "%s must be a file of its own but %s is %s too; name another"
-              .formatted(option, file, other));
+              .formatted(option, file, owner));
     }
     return Optional.of(writable);
   }
@@ -99,18 +99,18 @@ public final class RunReports {
     }
   }
 
-  private boolean write(String what, Optional<Path> file, Writing writing, PrintWriter err) {
+  private boolean write(String report, Optional<Path> file, Writing writing, PrintWriter err) {
     if (file.isEmpty()) {
       return true;
     }
     try {
       writing.to(file.get());
-      written.put(what, file.get());
+      written.put(report, file.get());
       return true;
     } catch (IOException e) {
       err.println(
           "braid: --%s %s could not be written (%s); is its directory still there, and is there room?"
-              .formatted(what, file.get(), e.getClass().getSimpleName()));
+              .formatted(report, file.get(), e.getClass().getSimpleName()));
       err.flush();
       return false;
     }

@@ -2,27 +2,16 @@ package braid.launcher.kernel.channels;
 
 import braid.model.BraidException;
 import java.io.IOException;
-import java.net.InetSocketAddress;
-import java.net.SocketAddress;
-import java.net.StandardProtocolFamily;
 import java.net.StandardSocketOptions;
-import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
-import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
-import java.nio.file.Files;
-import java.nio.file.LinkOption;
-import java.nio.file.Path;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.security.GeneralSecurityException;
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -33,7 +22,6 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Predicate;
-import java.util.stream.Collectors;
 import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
 
 /// The five sockets of a kernel and the single thread that owns them. It reads all received
@@ -41,17 +29,7 @@ import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
 /// poll interval, and every request that arrived before a reply was sent is known before the reply
 /// is.
 ///
-/// Every local user can connect to a TCP port. A client is *trusted* if its process belongs to the
-/// kernel's user or to root, or if its owner has sent a message that is signed with the key; the
-/// owner is the user on this machine, or the address of another one. Everybody else is a stranger:
-///
-/// - Strangers get no output, cannot take the identity of a trusted client, and are closed at the
-///   first message with a wrong signature or above a limit.
-/// - All strangers together have a number of connections, a rate of bytes and of connections, and
-///   memory for unfinished messages. If they exceed the number or the memory, the owner with most
-///   loses its oldest connection. If they exceed a rate, nothing more is read from them for the
-///   rest of a window, so that the stranger waits and not the kernel.
-/// - All connections together leave half of the free file descriptors to the kernel.
+/// [Admission] tells trusted clients from strangers, [Publications] queues the kernel's output.
 public final class Channels implements AutoCloseable {
   public enum Channel {
     SHELL("ROUTER"),
@@ -86,15 +64,6 @@ public final class Channels implements AutoCloseable {
   /// Largest message of a client.
   public static final int MAX_MESSAGE_BYTES = 16 << 20;
 
-  /// Messages that may wait in the queue of a slow subscriber.
-  private static final int MAX_QUEUED = 128;
-
-  /// Bytes that may wait there, and in the queue of a client that reads no replies.
-  private static final long MAX_QUEUED_BYTES = 64 << 20;
-
-  /// Messages that may wait for that queue before producers block.
-  private static final int MAX_UNSENT = 16;
-
   /// Time after which a subscriber that reads nothing is dropped: it no longer delays output and
   /// misses messages until it reads again. Clients that pause, as a Jupyter server does while it
   /// saves a large notebook, must not reach it: a client that misses an `idle` waits forever.
@@ -106,62 +75,31 @@ public final class Channels implements AutoCloseable {
   /// Time for the last messages to leave when the kernel ends.
   private static final int LINGER_MS = 1000;
 
-  /// Bytes that are read from one trusted client before the others have their turn.
-  private static final int TURN_BYTES = 2 * MAX_MESSAGE_BYTES;
-
-  private static final int READ_BYTES = 64 << 10;
-
-  private static final int MAX_PEERS = 1024;
-  private static final int MAX_STRANGERS = 64;
-
-  /// Largest message of a stranger. Its first one makes it trusted, and is small; the garbage of
-  /// larger ones would live long enough to grow the heap.
-  private static final int MAX_STRANGERS_MESSAGE_BYTES = 64 << 10;
-
-  /// Bytes of the unfinished messages of all strangers.
-  private static final long MAX_STRANGERS_BYTES = 2 << 20;
-
-  private static final long WINDOW_NANOS = 100_000_000;
-  private static final int WINDOW_BYTES = 128 << 10;
-  private static final int WINDOW_ACCEPTS = 20;
-
-  private static final int FILE_TYPE = 0170000;
-  private static final int SOCKET = 0140000;
-
-  private static final int LOOK_UP_PARTS = 20;
-
-  private static final int BACKLOG = 128;
+  /// Bytes that are read at once.
+  static final int READ_BYTES = 64 << 10;
 
   private final Receiver receiver;
-  private final Duration stalledAfter;
-  private final Predicate<Owner> isOwn;
   private final MessageCodec codec;
   private final Selector selector;
-  private final Map<Channel, ServerSocketChannel> servers = new EnumMap<>(Channel.class);
-  private final List<Path> files = new ArrayList<>();
+  private final Listeners listeners;
+  private final Admission admission;
+  private final Publications publications;
   private final ConcurrentLinkedQueue<Task> tasks = new ConcurrentLinkedQueue<>();
   private final AtomicBoolean woken = new AtomicBoolean();
   private final AtomicLong dropped = new AtomicLong();
   private final CompletableFuture<Void> ended = new CompletableFuture<>();
-  private final Object room = new Object();
-  private int published;
   private final Thread owner;
 
-  // What only the thread of the sockets uses.
-  private final int maxPeers;
+  // Used by the thread of the sockets only.
   private final ByteBuffer buffer = ByteBuffer.allocateDirect(READ_BYTES);
 
   /// The oldest first.
   private final Set<Peer> peers = new LinkedHashSet<>();
 
   private final Map<Channel, Map<ByteBuffer, Peer>> byIdentity = new EnumMap<>(Channel.class);
-  private final Set<Owner> proven = new HashSet<>();
-  private final ArrayDeque<List<byte[]>> unsent = new ArrayDeque<>();
   private int unnamed;
-  private long windowStartNanos = System.nanoTime();
-  private int windowBytes;
-  private int windowAccepts;
-  private long acceptAgainNanos = windowStartNanos;
+
+  /// Reads from nobody, or accepts nobody, until the window ends.
   private boolean paused;
 
   private final Peer.Sink sink =
@@ -182,13 +120,13 @@ public final class Channels implements AutoCloseable {
 
         @Override
         public int limit(Peer peer) {
-          return isTrusted(peer.owner) ? MAX_MESSAGE_BYTES : MAX_STRANGERS_MESSAGE_BYTES;
+          return admission.maxMessageBytes(peer);
         }
 
         @Override
         public MessageCodec.Skim tooLarge(Peer peer, List<byte[]> frames, long bytes)
             throws IOException {
-          if (isTrusted(peer.owner)) {
+          if (admission.isTrusted(peer)) {
             var skim = codec.skim(named(peer, frames));
             if (skim.isPresent()) {
               return skim.get();
@@ -221,8 +159,6 @@ public final class Channels implements AutoCloseable {
       Duration stalledAfter,
       Predicate<Owner> isOwn) {
     this.receiver = receiver;
-    this.stalledAfter = stalledAfter;
-    this.isOwn = isOwn;
     var transport = connection.getTransport();
     if (!List.of("tcp", "ipc").contains(transport)) {
       throw new BraidException(
@@ -242,74 +178,17 @@ public final class Channels implements AutoCloseable {
       throw new BraidException("the kernel's sockets cannot be opened: " + e, e);
     }
     try {
-      listen(Channel.HEARTBEAT, connection, connection.getHbPort());
-      listen(Channel.SHELL, connection, connection.getShellPort());
-      listen(Channel.CONTROL, connection, connection.getControlPort());
-      listen(Channel.STDIN, connection, connection.getStdinPort());
-      listen(Channel.IOPUB, connection, connection.getIopubPort());
-      maxPeers = Math.clamp(freeDescriptors() / 2, 16, MAX_PEERS);
+      admission = new Admission(isOwn);
+      listeners = new Listeners(connection, selector);
     } catch (IOException e) {
-      closeAll();
+      closeSelector();
       throw new BraidException("the kernel's sockets cannot be opened: " + e, e);
     } catch (BraidException e) {
-      closeAll();
+      closeSelector();
       throw e;
     }
+    publications = new Publications(peers, admission::isTrusted, this::flush, stalledAfter);
     owner = Thread.ofPlatform().name("kernel-channels").unstarted(this::serve);
-  }
-
-  private void listen(Channel channel, KernelConnectionProperties connection, int port)
-      throws IOException {
-    boolean local = connection.getTransport().equals("ipc");
-    var ip = connection.getIp();
-    var name = local ? ip + "-" + port : ip + ":" + port;
-    var server =
-        local ? ServerSocketChannel.open(StandardProtocolFamily.UNIX) : ServerSocketChannel.open();
-    servers.put(channel, server);
-    try {
-      if (local && isSocket(Path.of(name))) {
-        Files.delete(Path.of(name)); // of a kernel that was killed
-      }
-      SocketAddress address =
-          local
-              ? UnixDomainSocketAddress.of(name)
-              : ip.equals("*") ? new InetSocketAddress(port) : new InetSocketAddress(ip, port);
-      server.bind(address, BACKLOG);
-    } catch (IOException | IllegalArgumentException e) {
-      throw new BraidException(
-          "%s://%s must be free but is taken or not this machine's (%s); start the kernel again"
-              .formatted(connection.getTransport(), name, e.getMessage()),
-          e);
-    }
-    if (local) {
-      files.add(Path.of(name));
-      Files.setPosixFilePermissions(Path.of(name), PosixFilePermissions.fromString("rw-------"));
-    }
-    server.configureBlocking(false);
-    server.register(selector, SelectionKey.OP_ACCEPT, channel);
-    byIdentity.put(channel, new HashMap<>());
-  }
-
-  private static boolean isSocket(Path file) throws IOException {
-    return Files.exists(file, LinkOption.NOFOLLOW_LINKS)
-        && ((int) Files.getAttribute(file, "unix:mode", LinkOption.NOFOLLOW_LINKS) & FILE_TYPE)
-            == SOCKET;
-  }
-
-  /// Returns the number of file descriptors that this process may still open.
-  private static int freeDescriptors() throws IOException {
-    try (var limits = Files.lines(Path.of("/proc/self/limits"));
-        var open = Files.list(Path.of("/proc/self/fd"))) {
-      var limit =
-          limits
-              .filter(line -> line.startsWith("Max open files"))
-              .map(line -> line.split("\\s+", -1)[3])
-              .findFirst()
-              .orElse("unlimited");
-      return limit.matches("[0-9]{1,9}")
-          ? Integer.parseInt(limit) - (int) open.count()
-          : Integer.MAX_VALUE;
-    }
   }
 
   /// Starts to receive. Not part of the constructor, so that the receiver can be complete by then.
@@ -333,23 +212,7 @@ public final class Channels implements AutoCloseable {
   /// Blocks while much output is queued because a client reads slowly; not forever, because a
   /// client that has stopped reading is dropped. Replies never block.
   public void awaitRoom() {
-    synchronized (room) {
-      try {
-        while (published > MAX_UNSENT && !ended.isDone()) {
-          room.wait();
-        }
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-      }
-    }
-  }
-
-  /// Counts queued publications.
-  private void count(int more) {
-    synchronized (room) {
-      published += more;
-      room.notifyAll();
-    }
+    publications.awaitRoom();
   }
 
   /// Number of malformed messages and of connections that broke a rule.
@@ -384,7 +247,7 @@ public final class Channels implements AutoCloseable {
 
   private void enqueue(Task task) {
     if (task instanceof Task.Send send && send.channel == Channel.IOPUB) {
-      count(1);
+      publications.announce();
     }
     tasks.add(task);
     if (ended.isDone()) {
@@ -416,14 +279,17 @@ public final class Channels implements AutoCloseable {
     boolean open = true;
     while (open) {
       selector.select(pauseMillis());
-      renewWindow();
+      if (admission.renewWindow() && paused) {
+        paused = !admission.mayAccept();
+        watch();
+      }
       // Reset before the tasks are read: a later task wakes the selector again.
       woken.set(false);
       var sockets = Optional.<Owner.Sockets>empty();
       for (var key : selector.selectedKeys()) {
         if (key.attachment() instanceof Channel channel) {
           if (sockets.isEmpty()) {
-            sockets = Optional.of(lookUp());
+            sockets = Optional.of(admission.lookUp());
           }
           accept(channel, sockets.get());
         } else if (key.attachment() instanceof Peer peer && key.isValid()) {
@@ -440,23 +306,7 @@ public final class Channels implements AutoCloseable {
   }
 
   private long pauseMillis() {
-    if (paused) {
-      return Math.max(1, (WINDOW_NANOS - (System.nanoTime() - windowStartNanos)) / 1_000_000);
-    }
-    return unsent.isEmpty() ? 0 : RETRY_MS;
-  }
-
-  private void renewWindow() {
-    long now = System.nanoTime();
-    if (now - windowStartNanos >= WINDOW_NANOS) {
-      windowStartNanos = now;
-      windowBytes = 0;
-      windowAccepts = now - acceptAgainNanos >= 0 ? 0 : WINDOW_ACCEPTS;
-      if (paused) {
-        paused = windowAccepts > 0;
-        watch();
-      }
-    }
+    return paused ? admission.windowMillisLeft() : publications.isEmpty() ? 0 : RETRY_MS;
   }
 
   /// Reads nothing more from strangers, or accepts nobody, until the window ends.
@@ -466,18 +316,14 @@ public final class Channels implements AutoCloseable {
   }
 
   private void watch() {
-    for (var server : servers.values()) {
-      server
-          .keyFor(selector)
-          .interestOps(windowAccepts < WINDOW_ACCEPTS ? SelectionKey.OP_ACCEPT : 0);
-    }
+    listeners.watch(admission.mayAccept());
     peers.forEach(this::watch);
   }
 
   private void watch(Peer peer) {
     if (peer.key.isValid()) {
       boolean waits =
-          (windowBytes >= WINDOW_BYTES && !isTrusted(peer.owner))
+          !admission.mayRead(peer)
               // Nobody needs more beats than it reads.
               || (peer.channel == Channel.HEARTBEAT && peer.queued() > 0);
       peer.key.interestOps(
@@ -485,30 +331,19 @@ public final class Channels implements AutoCloseable {
     }
   }
 
-  /// Reads the table of sockets, which is slow while strangers leave thousands there. So it may
-  /// take one part of the time.
-  private Owner.Sockets lookUp() {
-    long start = System.nanoTime();
-    var sockets = Owner.Sockets.now();
-    long end = System.nanoTime();
-    acceptAgainNanos = end + LOOK_UP_PARTS * (end - start);
-    return sockets;
-  }
-
   private void accept(Channel channel, Owner.Sockets sockets) {
     try {
-      var server = server(channel);
-      while (windowAccepts < WINDOW_ACCEPTS) {
-        var socket = server.accept();
+      while (admission.mayAccept()) {
+        var socket = listeners.accept(channel);
         if (socket == null) {
           return;
         }
-        windowAccepts++;
+        admission.countAccepted();
         welcome(channel, socket, sockets);
       }
     } catch (IOException e) {
       // Descriptors may be free again later.
-      windowAccepts = WINDOW_ACCEPTS;
+      admission.acceptNoMore();
       drop(channel, "connection", e);
     }
     pause();
@@ -517,9 +352,7 @@ public final class Channels implements AutoCloseable {
   private void welcome(Channel channel, SocketChannel socket, Owner.Sockets sockets) {
     try {
       var from = Owner.of(socket, sockets);
-      if (peers.size() >= maxPeers) {
-        throw new IOException("there are %d already".formatted(maxPeers));
-      }
+      admission.checkRoom(peers.size());
       socket.configureBlocking(false);
       if (socket.supportedOptions().contains(StandardSocketOptions.TCP_NODELAY)) {
         socket.setOption(StandardSocketOptions.TCP_NODELAY, true);
@@ -530,36 +363,21 @@ public final class Channels implements AutoCloseable {
       key.attach(peer);
       peers.add(peer);
       flush(peer);
-      if (!isTrusted(from)) {
-        limitStrangers();
-      }
+      limitStrangers();
     } catch (IOException e) {
       drop(channel, "connection", e);
       close(socket);
     }
   }
 
-  private boolean isTrusted(Owner from) {
-    return isOwn.test(from) || proven.contains(from);
-  }
-
   private void limitStrangers() {
-    var strangers = peers.stream().filter(peer -> !isTrusted(peer.owner)).toList();
-    long bytes = strangers.stream().mapToLong(Peer::held).sum();
-    if (strangers.size() > Math.min(MAX_STRANGERS, maxPeers / 2)) {
-      var byOwner = strangers.stream().collect(Collectors.groupingBy(peer -> peer.owner));
-      byOwner.values().stream()
-          .max((a, b) -> Integer.compare(a.size(), b.size()))
-          .ifPresent(most -> close(most.getFirst()));
-    }
-    if (bytes > MAX_STRANGERS_BYTES) {
-      strangers.stream().max((a, b) -> Long.compare(a.held(), b.held())).ifPresent(this::close);
-    }
+    admission.excessConnection(peers).ifPresent(this::close);
+    admission.excessMemory(peers).ifPresent(this::close);
   }
 
   private void read(Peer peer) {
-    boolean trusted = isTrusted(peer.owner);
-    int left = trusted ? TURN_BYTES : Math.min(READ_BYTES, WINDOW_BYTES - windowBytes);
+    boolean trusted = admission.isTrusted(peer);
+    int left = admission.turnBytes(peer);
     try {
       while (left > 0) {
         int count = peer.socket.read(buffer.clear().limit(Math.min(left, READ_BYTES)));
@@ -571,7 +389,7 @@ public final class Channels implements AutoCloseable {
           break;
         }
         left -= count;
-        windowBytes += trusted ? 0 : count;
+        admission.countRead(peer, count);
         try {
           peer.receive(buffer.flip());
         } catch (IOException e) {
@@ -586,7 +404,7 @@ public final class Channels implements AutoCloseable {
     }
     if (!trusted) {
       limitStrangers();
-      if (windowBytes >= WINDOW_BYTES) {
+      if (!admission.mayRead(peer)) {
         pause();
       }
     }
@@ -598,7 +416,7 @@ public final class Channels implements AutoCloseable {
     var named = identities(peer.channel);
     var name = ByteBuffer.wrap(peer.identity);
     var old = named.get(name);
-    if (old != null && isTrusted(old.owner) && !old.owner.equals(peer.owner)) {
+    if (old != null && admission.isTrusted(old) && !old.owner.equals(peer.owner)) {
       throw new IOException("its identity is that of another client");
     }
     if (old != null) {
@@ -622,8 +440,7 @@ public final class Channels implements AutoCloseable {
       refuse(peer, e);
       return;
     }
-    if (!isTrusted(peer.owner)) {
-      proven.add(peer.owner);
+    if (admission.trust(peer)) {
       peers.forEach(this::watch);
     }
     receiver.receive(peer.channel, message);
@@ -631,17 +448,17 @@ public final class Channels implements AutoCloseable {
 
   /// Drops a message, and its connection too if no key vouches for it.
   private void refuse(Peer peer, MalformedMessage reason) throws IOException {
-    if (reason instanceof MalformedMessage.Forged && !isTrusted(peer.owner)) {
+    if (reason instanceof MalformedMessage.Forged && !admission.isTrusted(peer)) {
       throw new IOException(reason.getMessage(), reason);
     }
     drop(peer.channel, "message", reason);
   }
 
-  private void drop(Channel channel, String what, Exception reason) {
+  private void drop(Channel channel, String subject, Exception reason) {
     if (dropped.incrementAndGet() == 1) {
       System.err.println(
           "braid kernel: dropped a %s on %s: %s; more like it are only counted"
-              .formatted(what, channel, reason.getMessage()));
+              .formatted(subject, channel, reason.getMessage()));
     }
   }
 
@@ -649,82 +466,32 @@ public final class Channels implements AutoCloseable {
     for (var task = tasks.poll(); task != null; task = tasks.poll()) {
       switch (task) {
         case Task.Send send when send.channel == Channel.IOPUB -> {
-          unsent.add(codec.encode(send.message));
-          publish(false);
+          publications.add(codec.encode(send.message));
           send.sent.complete(true);
         }
         case Task.Send send -> send.sent.complete(reply(send));
         case Task.Close _ -> {
-          publish(true);
+          publications.send(true);
           return false;
         }
       }
     }
-    publish(false);
+    publications.send(false);
     return true;
   }
 
   private boolean reply(Task.Send send) {
     var frames = codec.encode(send.message);
     var peer = identities(send.channel).get(ByteBuffer.wrap(frames.getFirst()));
-    if (peer == null || !isTrusted(peer.owner)) {
+    if (peer == null || !admission.isTrusted(peer)) {
       return false;
     }
     peer.send(Peer.encode(frames.subList(1, frames.size())));
     flush(peer);
-    if (peer.queuedBytes() > MAX_QUEUED_BYTES) {
+    if (peer.queuedBytes() > Peer.MAX_QUEUED_BYTES) {
       drop(send.channel, "connection", new IOException("it reads no replies"));
       close(peer);
       return false;
-    }
-    return true;
-  }
-
-  /// Sends publications in order while every subscriber has room. A subscriber that has had no room
-  /// for long misses them until it has room again.
-  private void publish(boolean all) {
-    while (!unsent.isEmpty()) {
-      var frames = unsent.getFirst();
-      var subscribers =
-          peers.stream()
-              .filter(peer -> peer.channel == Channel.IOPUB && isTrusted(peer.owner))
-              .filter(peer -> peer.wants(frames.getFirst()))
-              .toList();
-      boolean waits = false;
-      for (var peer : subscribers) {
-        waits |= isFull(peer) && !peer.stalled;
-      }
-      if (waits && !all) {
-        return;
-      }
-      var message = Peer.encode(frames);
-      for (var peer : subscribers) {
-        if (!isFull(peer)) {
-          peer.send(message);
-          flush(peer);
-        }
-      }
-      unsent.removeFirst();
-      count(-1);
-    }
-  }
-
-  /// Returns true if a subscriber has no room, and notes since when.
-  private boolean isFull(Peer peer) {
-    if (peer.queued() < MAX_QUEUED && peer.queuedBytes() < MAX_QUEUED_BYTES) {
-      peer.fullSinceNanos = 0;
-      peer.stalled = false;
-      return false;
-    }
-    long now = System.nanoTime();
-    if (peer.fullSinceNanos == 0) {
-      peer.fullSinceNanos = now;
-    }
-    if (!peer.stalled && now - peer.fullSinceNanos > stalledAfter.toNanos()) {
-      peer.stalled = true;
-      System.err.printf(
-          "braid kernel: a client has read no output for %d s and misses messages%n",
-          stalledAfter.toSeconds());
     }
     return true;
   }
@@ -743,7 +510,7 @@ public final class Channels implements AutoCloseable {
   /// Gives queued messages some time to leave.
   private void linger() throws IOException {
     long deadline = System.nanoTime() + Duration.ofMillis(LINGER_MS).toNanos();
-    while (peers.stream().anyMatch(peer -> peer.queued() > 0 && isTrusted(peer.owner))) {
+    while (peers.stream().anyMatch(peer -> peer.queued() > 0 && admission.isTrusted(peer))) {
       long left = (deadline - System.nanoTime()) / 1_000_000;
       if (left <= 0) {
         return;
@@ -754,14 +521,14 @@ public final class Channels implements AutoCloseable {
           peer.key.interestOps(peer.queued() > 0 ? SelectionKey.OP_WRITE : 0);
         }
       }
-      servers.values().forEach(server -> server.keyFor(selector).interestOps(0));
+      listeners.watch(false);
       selector.selectedKeys().clear();
       selector.select(left);
     }
   }
 
   private void close(Peer peer) {
-    if (!isTrusted(peer.owner)) {
+    if (!admission.isTrusted(peer)) {
       abort(peer.socket);
     }
     peers.remove(peer);
@@ -789,15 +556,18 @@ public final class Channels implements AutoCloseable {
   private void closeAll() {
     List.copyOf(peers).forEach(this::close);
     try {
-      for (var server : servers.values()) {
-        server.close();
-      }
-      for (var file : files) {
-        Files.deleteIfExists(file);
-      }
-      selector.close();
+      listeners.close();
     } catch (IOException e) {
       System.err.println("braid kernel: its sockets did not close cleanly: " + e);
+    }
+    closeSelector();
+  }
+
+  private void closeSelector() {
+    try {
+      selector.close();
+    } catch (IOException e) {
+      System.err.println("braid kernel: its selector did not close cleanly: " + e);
     }
   }
 
@@ -807,17 +577,7 @@ public final class Channels implements AutoCloseable {
         send.sent.complete(false);
       }
     }
-    synchronized (room) {
-      room.notifyAll();
-    }
-  }
-
-  private ServerSocketChannel server(Channel channel) {
-    var server = servers.get(channel);
-    if (server == null) {
-      throw new IllegalStateException("no socket for " + channel);
-    }
-    return server;
+    publications.end();
   }
 
   private Map<ByteBuffer, Peer> identities(Channel channel) {

@@ -47,9 +47,9 @@ record Owner(String address, int uid) {
     if (connection.getLocalAddress() instanceof UnixDomainSocketAddress) {
       return new Owner("", SELF);
     }
-    var there = (InetSocketAddress) connection.getRemoteAddress();
-    var name = there.getAddress().getHostAddress();
-    var from = hex(there);
+    var remote = (InetSocketAddress) connection.getRemoteAddress();
+    var name = remote.getAddress().getHostAddress();
+    var from = hex(remote);
     var to = hex(connection.getLocalAddress());
     for (var line : sockets.lines) {
       if (line.contains(from) && line.contains(to)) {

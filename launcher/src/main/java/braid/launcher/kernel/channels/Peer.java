@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// Nothing is reserved for a size that a client only claims: memory grows with the bytes that have
 /// arrived, up to the size of a whole message.
 final class Peer {
-  /// What a connection delivers.
+  /// Receives the messages of a connection.
   interface Sink {
     /// The handshake is complete, and the identity known.
     void ready(Peer peer) throws IOException;
@@ -48,6 +48,9 @@ final class Peer {
   private static final int MECHANISM_AT = 12;
   private static final byte VERSION = 3;
   private static final byte[] MECHANISM = bytes("NULL");
+
+  /// Bytes that may wait for a client that does not read.
+  static final long MAX_QUEUED_BYTES = 64 << 20;
 
   private static final int MAX_COMMAND_BYTES = 4096;
   private static final int MAX_ANSWERS = 128;
@@ -313,9 +316,9 @@ final class Peer {
     }
   }
 
-  private void subscribe(byte[] topic, boolean on) throws IOException {
+  private void subscribe(byte[] topic, boolean subscribes) throws IOException {
     topics.removeIf(each -> Arrays.equals(each, topic));
-    if (on) {
+    if (subscribes) {
       topics.add(topic);
     }
     if (topics.size() > MAX_TOPICS || topic.length > MAX_COMMAND_BYTES) {

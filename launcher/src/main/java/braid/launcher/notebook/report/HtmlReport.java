@@ -151,15 +151,15 @@ public final class HtmlReport {
   /// Appends the run's id, by which `braid runs` and `braid rerun` find it, and the revision of the
   /// notebook.
   private void manifest(StringBuilder page, NotebookSection section, Manifest manifest) {
-    var of = runs.size() == 1 ? "" : " of " + section.notebook();
-    fact(page, "run" + of, manifest.id());
+    var suffix = runs.size() == 1 ? "" : " of " + section.notebook();
+    fact(page, "run" + suffix, manifest.id());
     manifest
         .text("git.revision")
         .ifPresent(
             revision ->
                 fact(
                     page,
-                    "revision" + of,
+                    "revision" + suffix,
                     revision
                         + (manifest.text("git.dirty").orElse("").equals("true")
                             ? ", changed"

@@ -22,7 +22,7 @@ class AbilityTableTest {
   }
 
   @Test
-  void equalAnswersAreSaidOnceAndHolesAreHoles() {
+  void equalAnswersArePrintedOnceAndHolesStay() {
     var overlaps =
         List.of(
             yes("gather", "ring", "native", "by rows"),
@@ -84,7 +84,7 @@ class AbilityTableTest {
 
   @ParameterizedTest
   @EnumSource(names = {"HOST", "CUDA"})
-  void whatBraidCanDoFitsTheTerminalAndLeavesNothingOut(BackendKind backend) {
+  void theTableOfAbilitiesFitsTheTerminalAndIsComplete(BackendKind backend) {
     var overlaps = Ability.overlaps(backend);
     var collectives = Ability.collectives(backend);
     var lines = new AbilityTable(COLUMNS, backend, overlaps, collectives).lines();

@@ -21,7 +21,7 @@ class GpuChecksTest {
   }
 
   @Test
-  void linksOfOneKindAreSaidOnce() {
+  void linksOfOneKindArePrintedOnce() {
     var paths = new LinkedHashMap<PeerPath, List<String>>();
     paths.put(PeerPath.NVLINK, List.of("0-1", "0-2", "1-2"));
     assertThat(GpuChecks.words(TWO, paths))
@@ -32,7 +32,7 @@ class GpuChecksTest {
   }
 
   @Test
-  void withoutGpusEachLineSaysSo() {
+  void withoutGpusEachLineIsMissingWithAReason() {
     var checks = GpuChecks.all(Gpus.none("no /dev/nvidia0"));
     assertThat(checks)
         .filteredOn(check -> check.id().equals("gpus"))
@@ -50,7 +50,7 @@ class GpuChecksTest {
   }
 
   @Test
-  void rangesArePushedByALibraryOrTheLineSaysWhyNot() {
+  void rangesArePushedOrTheReasonIsPrinted() {
     assertThat(LibraryChecks.all(Gpus.none("no /dev/nvidia0")))
         .filteredOn(check -> check.id().equals("nvtx"))
         .singleElement()
@@ -65,7 +65,7 @@ class GpuChecksTest {
   }
 
   @Test
-  void aLibrarySaysWhyItWasChosen() {
+  void aLibraryHasTheReasonOfItsChoice() {
     var nccl =
         new FoundLibrary(
             "NCCL",

@@ -41,7 +41,7 @@ class SessionManifestTest {
   }
 
   @Test
-  void aSessionsManifestBeginsWithWhatIsMeasuredAndEndsWithTheSession() {
+  void aSessionsManifestBeginsWithItsFirstMeasurement() {
     var env = new Env(Map.of("BRAID_TIMEOUT_SECONDS", "77", "BRAID_TOKEN", "secret"));
     var options = new SessionOptions(1, BackendKind.HOST, Optional.empty(), home);
     var experiments = new Experiments(home.resolve("runs"));

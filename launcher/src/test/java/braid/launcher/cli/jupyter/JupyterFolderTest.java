@@ -11,7 +11,7 @@ class JupyterFolderTest {
   @TempDir Path temporary;
 
   @Test
-  void removesWhatDeadProcessesLeftAndNothingElse() throws Exception {
+  void onlyFoldersOfDeadProcessesAreRemoved() throws Exception {
     var dead = Files.createDirectories(temporary.resolve("braid-jupyter17"));
     Files.createFile(dead.resolve("lock"));
     Files.createDirectories(dead.resolve("kernels/braid"));

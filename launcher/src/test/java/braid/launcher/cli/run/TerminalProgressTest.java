@@ -19,7 +19,7 @@ class TerminalProgressTest {
   }
 
   @Test
-  void fitsOneLineWhateverTheCode() {
+  void progressFitsOneLineForAnyCode() {
     try (var progress = new TerminalProgress(new PrintWriter(screen), 72)) {
       assertThat(progress.line(Duration.ZERO)).isEqualTo("starting the ranks");
       progress.started(4, 2);

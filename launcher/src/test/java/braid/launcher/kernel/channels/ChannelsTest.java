@@ -311,7 +311,7 @@ class ChannelsTest {
         } catch (SocketException e) {
           assertThat(e).hasMessageMatching("(?i).*(reset|broken pipe).*");
         }
-        // What the system holds on both ends comes on top.
+        // The system's buffers at both ends come on top.
         assertThat(sent).isLessThan(3L * Channels.MAX_MESSAGE_BYTES);
       }
       assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
@@ -339,7 +339,7 @@ class ChannelsTest {
     }
   }
 
-  /// What trusted clients read in the same order shows that the stranger was passed over.
+  /// Trusted clients read the messages in order, so the stranger was passed over.
   @Test
   void aStrangerGetsNoOutput() throws IOException {
     var connection = connection();

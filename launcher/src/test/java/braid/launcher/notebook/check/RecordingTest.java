@@ -161,7 +161,7 @@ class RecordingTest {
   }
 
   @Test
-  void aCellMayFailAsRecordedAndWhatFollowsIsMissed() {
+  void laterCellsAreMissedAfterARecordedFailure() {
     var notebook = Notebooks.of(new Code("1"), new Code("2"));
     show(notebook, 0, "[" + BOOM + "]");
     var recording = Recording.of(notebook);

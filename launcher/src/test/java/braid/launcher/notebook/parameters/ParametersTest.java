@@ -240,7 +240,7 @@ class ParametersTest {
             + " streams, words, sizes, anything, object, boxed, path, k, d, text, list, mixed,"
             + " array, map, spec, last; did you mean splits?",
       })
-  void saysWhatIsWrongWithAValue(String assignment, String message) {
+  void aWrongValueIsExplained(String assignment, String message) {
     assertThatThrownBy(() -> inject(CELL, given -> given.typed(assignment)))
         .isInstanceOf(BraidException.class)
         .hasMessage(message);
@@ -277,7 +277,7 @@ class ParametersTest {
 
   /// As `-f <(…)` gives.
   @Test
-  void readsAPipeAndRefusesWhatNeverEnds() throws Exception {
+  void aPipeIsReadAndAnEndlessFileIsRefused() throws Exception {
     var fifo = directory.resolve("fifo");
     assertThat(new ProcessBuilder("mkfifo", fifo.toString()).start().waitFor()).isZero();
     var writer =
@@ -328,7 +328,7 @@ class ParametersTest {
             + " allowed: tag:yaml.org,2002:java.io.File; write NAME: VALUE lines",
         "{a-b: 1}|parameter must be a Java name but was \"a-b\" (-y); use letters, digits and _",
       })
-  void saysWhatIsWrongWithYaml(String yaml, String message) {
+  void aMistakeInYamlIsExplained(String yaml, String message) {
     assertThatThrownBy(() -> inject(CELL, given -> given.yaml(yaml)))
         .isInstanceOf(BraidException.class)
         .hasMessage(message);

@@ -2,16 +2,10 @@ package braid.launcher.notebook.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.launcher.ExitCode;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.check.NotebookRun;
-import braid.launcher.notebook.run.CellResult;
-import braid.launcher.notebook.run.CellResult.Status;
-import braid.launcher.notebook.run.RunResult;
 import com.google.gson.JsonParser;
-import java.nio.file.Path;
-import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -42,31 +36,6 @@ class HtmlReportTest {
         name);
   }
 
-  private static NotebookRun run(Notebook notebook, Optional<CellFailure> failure) {
-    var cells = new ArrayList<CellResult>();
-    int count = notebook.codeCells().size();
-    for (int i = 1; i <= count; i++) {
-      boolean fails = i == count && failure.isPresent();
-      cells.add(
-          new CellResult(
-              "cell " + i,
-              "",
-              fails ? Status.FAILED : Status.COMPLETED,
-              Duration.ofMillis(5),
-              fails ? failure : Optional.empty(),
-              ""));
-    }
-    return NotebookRun.unchecked(
-        notebook,
-        new RunResult(
-            notebook.name(),
-            Path.of("out.ipynb"),
-            cells,
-            failure.isPresent() ? ExitCode.CELL_FAILED : ExitCode.OK,
-            Duration.ofSeconds(1),
-            Optional.empty()));
-  }
-
   private static String html(NotebookRun... runs) {
     return HtmlReport.html(
         List.of(runs), new Facts(Instant.EPOCH, "braid run", new LinkedHashMap<>()));
@@ -76,20 +45,20 @@ class HtmlReportTest {
   void theFirstHeadingIsTheTitle() {
     assertThat(
             html(
-                run(
+                FinishedRun.of(
                     notebook("a.ipynb", "Text\\n\\n# Splits of *one* <GEMM>", 1),
                     Optional.empty())))
         .contains("<title>Passed: Splits of one &lt;GEMM&gt;</title>")
         .contains("<span class=\"verdict\">Passed</span> Splits of one &lt;GEMM&gt;</h1>")
         .contains(" · a.ipynb · 1 cell, none failed</p>")
         .contains("1 of 1 cell ran in 1.00 s");
-    assertThat(html(run(notebook("a.ipynb", "no heading", 2), Optional.empty())))
+    assertThat(html(FinishedRun.of(notebook("a.ipynb", "no heading", 2), Optional.empty())))
         .contains("<title>Passed: a.ipynb</title>", " · 2 cells, none failed</p>");
   }
 
   @Test
   void aFailureHasItsRankAndLine() {
-    assertThat(html(run(notebook("a.ipynb", "# A", 2), Optional.of(FAILURE))))
+    assertThat(html(FinishedRun.of(notebook("a.ipynb", "# A", 2), Optional.of(FAILURE))))
         .contains("<title>Failed: A</title>")
         .containsSubsequence(
             "What went wrong",
@@ -102,7 +71,7 @@ class HtmlReportTest {
             "Timeout",
             "cell 2 must end",
             List.of("cell 2 must end"));
-    assertThat(html(run(notebook("a.ipynb", "# A", 2), Optional.of(timeout))))
+    assertThat(html(FinishedRun.of(notebook("a.ipynb", "# A", 2), Optional.of(timeout))))
         .contains("<b>Timeout</b>: cell 2 must end")
         .doesNotContain("class=\"place\"");
   }
@@ -121,7 +90,7 @@ class HtmlReportTest {
                  "data": [{"id": "1", "kind": "profile", "problem": "P", "found": "no study"},
                           {"id": "2", "kind": "study", "problem": "AG → GEMM", "found": "4 <splits>"}]}
                 """));
-    assertThat(html(run(notebook, Optional.empty())))
+    assertThat(html(FinishedRun.of(notebook, Optional.empty())))
         .containsSubsequence(
             "<header class=\"banner ok\">",
             "<p class=\"finding\">4 &lt;splits&gt; <a href=\"#n1\">AG → GEMM</a></p>",
@@ -132,12 +101,12 @@ class HtmlReportTest {
         .doesNotContain("no study");
     assertThat(
             html(
-                run(notebook, Optional.empty()),
-                run(notebook("b.ipynb", "# B", 1), Optional.empty())))
+                FinishedRun.of(notebook, Optional.empty()),
+                FinishedRun.of(notebook("b.ipynb", "# B", 1), Optional.empty())))
         .contains("<span class=\"verdict\">Passed</span> 2 notebooks</h1>")
         .contains("<tr><th>run of a.ipynb</th><td>20260131T235959000Z-0a1b2c</td></tr>")
         .contains("<span class=\"quiet\">B</span>");
-    assertThat(html(run(notebook("b.ipynb", "# B", 1), Optional.empty())))
+    assertThat(html(FinishedRun.of(notebook("b.ipynb", "# B", 1), Optional.empty())))
         .doesNotContain("class=\"finding\"", "<th>run</th>");
   }
 }

@@ -25,13 +25,13 @@ class OutputHtmlTest {
   }
 
   @Test
-  void printsWhatATerminalWouldShow() {
+  void overwrittenTextIsShownAsATerminalDoes() {
     assertThat(OutputHtml.of(stream("\u001b[31mred\u001b[0m <b>\r\n10 %\r20 %\rdone\nlast\u0007")))
         .isEqualTo("<pre class=\"stream\">red &lt;b&gt;\ndone\nlast\ufffd</pre>\n");
   }
 
   @Test
-  void shortensALongTextAndSaysByHowMuch() {
+  void aLongTextIsCutAndMissingLinesAreCounted() {
     var text =
         IntStream.range(0, 50_000).mapToObj(i -> "line " + i).collect(Collectors.joining("\n"));
     var html = OutputHtml.of(stream(text));

@@ -2,21 +2,14 @@ package braid.launcher.notebook.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.launcher.ExitCode;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.notebook.Notebook;
-import braid.launcher.notebook.check.NotebookRun;
-import braid.launcher.notebook.run.CellResult;
-import braid.launcher.notebook.run.CellResult.Status;
-import braid.launcher.notebook.run.RunResult;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.time.Instant;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -46,31 +39,6 @@ class RunReportsTest {
 
   private static String heading(String text) {
     return "{'cell_type': 'markdown', 'metadata': {}, 'source': '# %s'}".formatted(text);
-  }
-
-  private static NotebookRun run(Notebook notebook, Optional<CellFailure> failure) {
-    int count = notebook.codeCells().size();
-    var cells = new ArrayList<CellResult>();
-    for (int i = 1; i <= count; i++) {
-      boolean fails = i == count && failure.isPresent();
-      cells.add(
-          new CellResult(
-              "cell " + i,
-              "line " + i,
-              fails ? Status.FAILED : Status.COMPLETED,
-              Duration.ofMillis(5),
-              fails ? failure : Optional.empty(),
-              ""));
-    }
-    return NotebookRun.unchecked(
-        notebook,
-        new RunResult(
-            notebook.name(),
-            Path.of("out.ipynb"),
-            cells,
-            failure.isPresent() ? ExitCode.CELL_FAILED : ExitCode.OK,
-            Duration.ofSeconds(1),
-            Optional.empty()));
   }
 
   @Test
@@ -119,7 +87,7 @@ class RunReportsTest {
     var here = Path.of("").toAbsolutePath();
     var notebook = notebook(here.resolve("notebooks/a.ipynb").toString(), code("c", "1"));
     notebook.metadata().add("braid", manifest(directory.resolve("manifest.json")));
-    assertThat(JUnitReport.xml(List.of(run(notebook, Optional.empty())), FACTS))
+    assertThat(JUnitReport.xml(List.of(FinishedRun.of(notebook, Optional.empty())), FACTS))
         .contains("<testsuites tests=\"1\"")
         .contains("<testsuite name=\"notebooks/a.ipynb\"")
         .contains("<property name=\"run\" value=\"20260131T235959000Z-0a1b2c\"")
@@ -138,7 +106,7 @@ class RunReportsTest {
     var notebook = notebook("a.ipynb", code("c", "1"));
     notebook.metadata().add("braid", manifest(run.resolve("manifest.json")));
     var page = directory.resolve("summary.md");
-    MarkdownSummary.write(List.of(run(notebook, Optional.empty())), FACTS, page);
+    MarkdownSummary.write(List.of(FinishedRun.of(notebook, Optional.empty())), FACTS, page);
     assertThat(Files.readString(page))
         .startsWith("## Passed: a.ipynb in 1.00 s\n")
         .contains("| a.ipynb | passed | 1 of 1 | 1.00 s | 20260131T235959000Z-0a1b2c |")
@@ -152,7 +120,7 @@ class RunReportsTest {
     var failure =
         new CellFailure(
             CellFailure.Cause.EXCEPTION, "java.lang.Error", "a <b>\nc", List.of("trace"));
-    MarkdownSummary.write(List.of(run(notebook, Optional.of(failure))), FACTS, page);
+    MarkdownSummary.write(List.of(FinishedRun.of(notebook, Optional.of(failure))), FACTS, page);
     assertThat(Files.readString(page))
         .startsWith("## Failed: a.ipynb")
         .contains("| **failed** |", "- a.ipynb, cell 1: java.lang.Error: a \\<b\\> c\n");

@@ -79,7 +79,7 @@ class SafeHtmlTest {
             + " noopener\">x</a>",
         "<p style=\"color:red;position:fixed\">x</p>|<p style=\"color:red\">x</p>",
       })
-  void writesWhatIsLeftAnew(String html, String safe) {
+  void theRemainingHtmlIsWrittenAnew(String html, String safe) {
     assertThat(SafeHtml.of(html)).isEqualTo(safe);
   }
 
@@ -152,7 +152,7 @@ class SafeHtmlTest {
 
   /// An image is XML: names keep their case, and everything that was open is closed.
   @Test
-  void keepsWhatAnSvgDraws() {
+  void drawingElementsOfAnSvgAreKept() {
     var svg =
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 9 9\"><style>.a{fill:red}</style>"
             + "<title>t</title><linearGradient id=\"g\"></linearGradient>"

@@ -216,7 +216,7 @@ class NotebookRunnerTest {
   }
 
   @Test
-  void leavesPapermillsMetadataAndWhatJupyterNeedsToOpenIt() throws IOException {
+  void anOutputNotebookKeepsMetadataOfPapermillAndJupyter() throws IOException {
     run(new Code("1"));
     var metadata = Notebook.read(out()).metadata();
     assertThat(metadata.getAsJsonObject("kernelspec").get("name").getAsString()).isEqualTo("braid");
@@ -234,7 +234,7 @@ class NotebookRunnerTest {
   }
 
   @Test
-  void stopsAtTheCellThatFailsAndSaysWhatIsPending() throws IOException {
+  void laterCellsArePendingAfterAFailure() throws IOException {
     var result =
         run(
             new Code("System.err.println(\"before\"); throw new IllegalStateException(\"boom\");"),
@@ -278,7 +278,7 @@ class NotebookRunnerTest {
   }
 
   @Test
-  void keepsWhatASkippedCellShowedBefore() throws IOException {
+  void aSkippedCellKeepsItsOutputs() throws IOException {
     var notebook = Notebooks.of(new Code("1", "skip-execution"), new Code("2"));
     for (var cell : notebook.cells()) {
       cell.outputs().add(new JsonObject());
@@ -437,7 +437,7 @@ class NotebookRunnerTest {
   }
 
   @Test
-  void saysThatARankDied() throws IOException {
+  void aDeadRankIsNamed() throws IOException {
     try (var mortal = start(2)) {
       var result =
           new NotebookRunner(

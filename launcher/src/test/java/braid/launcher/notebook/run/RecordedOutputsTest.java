@@ -107,7 +107,7 @@ class RecordedOutputsTest {
   }
 
   @Test
-  void dropsWhatComesAfterTheEnd() {
+  void outputsAfterTheEndAreDropped() {
     var shown = recorded.of(first);
     shown.end();
     shown.stdout("late");

@@ -27,7 +27,7 @@ class ProgressBarTest {
   }
 
   @Test
-  void guessesWhatIsLeftFromWhatIsDone() {
+  void theBarEstimatesTheRemainingTime() {
     now.addAndGet(500_000_000L);
     bar.step("a");
     now.addAndGet(1_000_000_000L);

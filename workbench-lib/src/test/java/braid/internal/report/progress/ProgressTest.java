@@ -50,7 +50,7 @@ class ProgressTest {
   }
 
   @Test
-  void workThatBreaksOffSaysWhere() throws InterruptedException {
+  void interruptedWorkPrintsItsLastStep() throws InterruptedException {
     try (var progress = Progress.of(TASK, 100, outbox, true)) {
       progress.done(25);
       var _ = outbox.reports.take();
@@ -73,7 +73,7 @@ class ProgressTest {
   }
 
   @Test
-  void whatWorkConsistsOfLeavesTheTellingToIt() throws InterruptedException {
+  void nestedWorkReportsNoProgressOfItsOwn() throws InterruptedException {
     try (var outer = Progress.of(TASK, 2, outbox, true);
         var inner = Progress.of(new Progress.Task("inner", "", ""), 5, outbox, true)) {
       outer.step("first");

@@ -92,7 +92,7 @@ class PairedSamplesTest {
   /// Equal times with shared disturbances, drift and outliers, swapped at random in each round: the
   /// interval contains zero at its stated confidence.
   @Test
-  void intervalHoldsTheTruthAsOftenAsItSays() {
+  void anIntervalCoversTheTruthAsOftenAsItsConfidence() {
     for (int rounds : new int[] {6, 12, 30, 300}) {
       long seed = 17L + rounds;
       var random = new Random(seed);

@@ -224,7 +224,7 @@ class RankingTest {
   }
 
   @Test
-  void noiseFloorHoldsTheTruthAsOftenAsItSays() {
+  void noiseFloorsCoverTheTruthAsOftenAsTheirConfidence() {
     for (int rounds : new int[] {6, 8, 12, 40, 200}) {
       long seed = 100L + rounds;
       var random = new Random(seed);

@@ -7,7 +7,7 @@ import org.junit.jupiter.api.Test;
 
 class StreamOrderTest {
   @Test
-  void whatMultipliesStandsAboveWhatCommunicatesAndNumbersAreNumbers() {
+  void gemmStreamsComeBeforeCopiesAndNumbersSortAsNumbers() {
     var profiles = new SyntheticReduction(2, 1, 12, 12, 10, 10).set().profiles();
 
     assertThat(StreamOrder.of(profiles))

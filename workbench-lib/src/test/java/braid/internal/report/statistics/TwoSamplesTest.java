@@ -50,7 +50,7 @@ class TwoSamplesTest {
   }
 
   @Test
-  void intervalHoldsTheTrueFactorAsOftenAsItSays() {
+  void intervalsCoverTheTrueFactorAsOftenAsTheirConfidence() {
     for (int rounds : new int[] {6, 12, 30}) {
       long seed = 17L + rounds;
       var random = new Random(seed);

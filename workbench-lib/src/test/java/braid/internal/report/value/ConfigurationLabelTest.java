@@ -49,7 +49,7 @@ class ConfigurationLabelTest {
   }
 
   @Test
-  void aTuningIsNamedByWhatVaries() {
+  void aTuningIsNamedByItsVaryingOptions() {
     var how = Overlap.pipelined(4).streams(2);
     assertThat(ConfigurationLabel.distinguishing(how, Set.of("splits"))).isEqualTo("4 splits");
     assertThat(ConfigurationLabel.distinguishing(how, Set.of("splits", "streams")))
