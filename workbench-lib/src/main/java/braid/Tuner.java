@@ -62,8 +62,8 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// All pipelines exist at once, so their buffers must fit together. FP8 operands are scaled by 1. A
-/// backward pass reads an attention that has run once. Plain loops verify
-/// attention, so a long one is verified on its first tokens only, and a line says so.
+/// backward pass reads an attention that has run once. Plain loops verify attention, so a long one
+/// is verified on its first tokens only, and a line says so.
 ///
 /// @param <C> kind of the configurations that it tries
 public final class Tuner<C extends Configuration> {
