@@ -97,7 +97,7 @@ public final class Theme {
 
   private static final double TITLE_GAP_PX = 2;
   private static final double CAP_PX = 4;
-  private static final int LONGEST_SUBTITLE_LINES = 3;
+  private static final int LONGEST_SUBTITLE_LINES = 4;
 
   private Theme() {}
 

@@ -23,7 +23,8 @@ public final class ConfigurationLabel {
           "gemm-beside-all-gather", "GEMM beside all-gather",
           "gemm-beside-reduce-scatter", "GEMM beside reduce-scatter");
   private static final List<String> SIZES = List.of("m", "n", "k");
-  private static final Set<String> COUNTED = Set.of("splits", "streams", "workers", "ranks");
+  private static final Set<String> COUNTED =
+      Set.of("splits", "streams", "workers", "ranks", "heads");
 
   /// Columns that tunings can have, and those that describe the machine; all others describe the
   /// problem.
@@ -247,7 +248,8 @@ public final class ConfigurationLabel {
       case "transport" -> "over " + value.replace('_', ' ');
       case "order" -> value.replace('_', ' ');
       case "replayed", "causal" -> value.equals("true") ? name : "not " + name;
-      case "kv heads" -> "KV heads " + value;
+      case "kv heads" -> value + " KV heads";
+      case "sequence" -> value + " tokens";
       case "calibrated" -> value.equals("yes") ? name : "not " + name;
       case "backend" -> value + " backend";
       case "memory" -> value + " memory";
