@@ -163,8 +163,8 @@ class AssistantTest {
         .startsWith("Overlap.bulk()")
         .contains("Overlap");
     assertThat(complete("Pipeline.on(").replacements()).startsWith("ProcessGroup.world()");
-    assertThat(complete("Overlap.pipelined(4).over(").replacements())
-        .startsWith("COPY_ENGINE", "WORKERS");
+    assertThat(complete("GemmSpec.allGatherGemm(1, 2, 3).dtype(").replacements())
+        .startsWith("BF16", "FP16");
     assertThat(complete("Transport.").replacements()).contains("valueOf(");
   }
 
