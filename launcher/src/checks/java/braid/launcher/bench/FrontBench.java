@@ -210,23 +210,28 @@ record FrontBench(
   }
 
   private List<String> remarks(JsonObject before, int peers) {
-    return List.of(
+    var remarks = new ArrayList<String>();
+    remarks.add(
         "- The machine's load was %.1f before and %.1f after; a load from others slows all rows."
             .formatted(
-                before.get("load").getAsDouble(), Surroundings.machine().get("load").getAsDouble()),
+                before.get("load").getAsDouble(), Surroundings.machine().get("load").getAsDouble()));
+    remarks.add(
         "- Cells: median (10th to 90th percentile) of %d after %d warm-up cells; all rank counts take turns, cell by cell."
-            .formatted(cells, warmUp),
+            .formatted(cells, warmUp));
+    remarks.add(
         "- Starts and memory: median (range) of %d fresh processes, timed from outside; memory after the first cell, OpenBLAS not yet loaded."
-            .formatted(starts),
+            .formatted(starts));
+    remarks.add(
         peers == 0
             ? "- ipyparallel is not installed for /usr/bin/python3, so it was not measured; try "
                 + FrontProcess.PEER_REMEDY
             : "- ipyparallel: %d starts; its front is its client and its controller's processes; their resident memory is summed although they share some."
-                .formatted(peers),
-        rankCounts.equals(RANK_COUNTS)
-            ? ""
-            : "- %s ranks are the default; this machine fits %s."
-                .formatted(RANK_COUNTS, rankCounts));
+                .formatted(peers));
+    if (!rankCounts.equals(RANK_COUNTS)) {
+      remarks.add(
+          "- %s ranks are the default; this machine fits %s.".formatted(RANK_COUNTS, rankCounts));
+    }
+    return remarks;
   }
 
   private interface Step<T> {

@@ -315,6 +315,20 @@ class BraidScriptTest {
     assertThat(builds()).content().hasLineCount(2);
   }
 
+  @Test
+  void cachesAreUsedOnlyWithTheJarsOfTheirBuild() throws Exception {
+    var script = checkout(directory.resolve("home"));
+    var environment = withEchoingJdk();
+    run(environment, script, "--version");
+    var build = directory.resolve("home/launcher/target/current");
+    Files.createFile(build.resolve("front.aot"));
+    assertThat(run(environment, script, "--version").out()).contains("-XX:AOTCache=");
+    Files.delete(build.resolve("braid-launcher-1-checks.jar"));
+    var without = run(environment, script, "--version").out();
+    assertThat(without).doesNotContain("-XX:AOTCache=");
+    assertThat(jars(without)).hasSize(2);
+  }
+
   /// The second command starts while the first one builds.
   @Test
   void twoCommandsAtOnceBuildOnce() throws Exception {

@@ -187,13 +187,16 @@ final class AttentionChecks {
     int columns = heads.count() * heads.size();
     int kvColumns = columns / heads.group();
     long seed = each.seed();
-    try (var query = held(bench, each, 0, each.type(), each.rows(), columns, halves(seed));
-        var key = held(bench, each, 1, each.type(), each.keys(), kvColumns, halves(seed + 1));
-        var value = held(bench, each, 2, each.type(), each.keys(), kvColumns, halves(seed + 2));
+    try (var query =
+            held(bench, each.layouts(), 0, each.type(), each.rows(), columns, halves(seed));
+        var key =
+            held(bench, each.layouts(), 1, each.type(), each.keys(), kvColumns, halves(seed + 1));
+        var value =
+            held(bench, each.layouts(), 2, each.type(), each.keys(), kvColumns, halves(seed + 2));
         var output =
             held(
                 bench,
-                each,
+                each.layouts(),
                 3,
                 each.out(),
                 each.rows(),
@@ -203,7 +206,7 @@ final class AttentionChecks {
         var lse =
             held(
                 bench,
-                each,
+                each.layouts(),
                 4,
                 ElementType.FP32,
                 each.rows(),
@@ -249,15 +252,15 @@ final class AttentionChecks {
     }
   }
 
-  private static Held held(
+  static Held held(
       CheckBench bench,
-      Case each,
+      List<Layout> layouts,
       int operand,
       ElementType type,
       int rows,
       int columns,
       PlainAttention.Numbers numbers) {
-    return Held.of(bench, type, rows, columns, each.layouts().get(operand), numbers);
+    return Held.of(bench, type, rows, columns, layouts.get(operand), numbers);
   }
 
   private static Optional<String> merges(CheckBench bench, ElementType type) {

@@ -174,19 +174,57 @@ final class AttentionGradientChecks {
     var fp32 = ElementType.FP32;
     var queryType = each.gradientType(each.addsQuery());
     var keysType = each.gradientType(each.addsKeys());
-    try (var query = held(bench, each, 0, each.type(), each.rows(), columns, ofRows(each, seed));
+    try (var query =
+            AttentionChecks.held(
+                bench, each.layouts(), 0, each.type(), each.rows(), columns, ofRows(each, seed));
         var key =
-            held(bench, each, 1, each.type(), each.keys(), kvColumns, ofKeys(each, seed + 1));
+            AttentionChecks.held(
+                bench,
+                each.layouts(),
+                1,
+                each.type(),
+                each.keys(),
+                kvColumns,
+                ofKeys(each, seed + 1));
         var value =
-            held(bench, each, 2, each.type(), each.keys(), kvColumns, ofKeys(each, seed + 2));
+            AttentionChecks.held(
+                bench,
+                each.layouts(),
+                2,
+                each.type(),
+                each.keys(),
+                kvColumns,
+                ofKeys(each, seed + 2));
         var output =
-            held(bench, each, 3, each.type(), each.rows(), columns, ofRows(each, seed + 3));
-        var lse = held(bench, each, 4, fp32, each.rows(), heads.count(), lse(each, query, key));
+            AttentionChecks.held(
+                bench,
+                each.layouts(),
+                3,
+                each.type(),
+                each.rows(),
+                columns,
+                ofRows(each, seed + 3));
+        var lse =
+            AttentionChecks.held(
+                bench, each.layouts(), 4, fp32, each.rows(), heads.count(), lse(each, query, key));
         var outputGradient =
-            held(bench, each, 5, each.type(), each.rows(), columns, ofRows(each, seed + 4));
-        var ofQuery = held(bench, each, 6, queryType, each.rows(), columns, halves(seed + 5));
-        var ofKey = held(bench, each, 7, keysType, each.keys(), kvColumns, halves(seed + 6));
-        var ofValue = held(bench, each, 8, keysType, each.keys(), kvColumns, halves(seed + 7));
+            AttentionChecks.held(
+                bench,
+                each.layouts(),
+                5,
+                each.type(),
+                each.rows(),
+                columns,
+                ofRows(each, seed + 4));
+        var ofQuery =
+            AttentionChecks.held(
+                bench, each.layouts(), 6, queryType, each.rows(), columns, halves(seed + 5));
+        var ofKey =
+            AttentionChecks.held(
+                bench, each.layouts(), 7, keysType, each.keys(), kvColumns, halves(seed + 6));
+        var ofValue =
+            AttentionChecks.held(
+                bench, each.layouts(), 8, keysType, each.keys(), kvColumns, halves(seed + 7));
         var tables = bench.buffer(9L * (each.rows() + each.keys()), 0);
         var statistics =
             bench.buffer(
@@ -316,16 +354,5 @@ final class AttentionGradientChecks {
         head >= heads
             ? 0 // a gap
             : each.isPaddedRow(row) ? Double.NEGATIVE_INFINITY : alone[row * heads + head];
-  }
-
-  private static Held held(
-      CheckBench bench,
-      Case each,
-      int operand,
-      ElementType type,
-      int rows,
-      int columns,
-      PlainAttention.Numbers numbers) {
-    return Held.of(bench, type, rows, columns, each.layouts().get(operand), numbers);
   }
 }

@@ -181,37 +181,13 @@ public record CollectiveCase(Operation operation, DType dtype, Route route, int 
   }
 
   private long rowsOfX(int ranks) {
-    return switch (operation) {
-      case REDUCE_SCATTER, ALL_TO_ALL -> (long) rows * ranks;
-      case ALL_GATHER,
-          ALL_REDUCE,
-          ALL_REDUCE_IN_PLACE,
-          ONE_SHOT,
-          ONE_SHOT_IN_PLACE,
-          BROADCAST,
-          RING,
-          TURNS,
-          BARRIER,
-          PAIRS ->
-          rows;
-    };
+    boolean ofAll = operation == Operation.REDUCE_SCATTER || operation == Operation.ALL_TO_ALL;
+    return ofAll ? (long) rows * ranks : rows;
   }
 
   private long rowsOfY(int ranks) {
-    return switch (operation) {
-      case ALL_GATHER, ALL_TO_ALL -> (long) rows * ranks;
-      case REDUCE_SCATTER,
-          ALL_REDUCE,
-          ALL_REDUCE_IN_PLACE,
-          ONE_SHOT,
-          ONE_SHOT_IN_PLACE,
-          BROADCAST,
-          RING,
-          TURNS,
-          BARRIER,
-          PAIRS ->
-          rows;
-    };
+    boolean ofAll = operation == Operation.ALL_GATHER || operation == Operation.ALL_TO_ALL;
+    return ofAll ? (long) rows * ranks : rows;
   }
 
   @Override

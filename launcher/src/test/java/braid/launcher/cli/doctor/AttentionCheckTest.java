@@ -14,8 +14,8 @@ class AttentionCheckTest {
           """
           auto  | 9.19.0 | OK      | by cuDNN 9.19.0 where it can, else by Braid's kernels
           auto  | 9.15.1 | OK      | by cuDNN 9.15.1 where it can, else by Braid's kernels; backward by Braid's kernels: cuDNN's needs cuDNN 9.16, found 9.15.1
-          auto  | 9.13.1 | OK      | by Braid's kernels: needs cuDNN 9.14, found 9.13.1
-          auto  |        | OK      | by Braid's kernels: cuDNN is not available
+          auto  | 9.13.1 | OK      | by Braid's kernels, much slower than cuDNN: needs cuDNN 9.14, found 9.13.1
+          auto  |        | OK      | by Braid's kernels, much slower than cuDNN: cuDNN is not available
           cudnn | 9.19.0 | OK      | by cuDNN 9.19.0 alone, as BRAID_ATTENTION is cudnn
           cudnn | 9.15.1 | OK      | by cuDNN 9.15.1 alone, as BRAID_ATTENTION is cudnn; no backward pass: it needs cuDNN 9.16, found 9.15.1
           cudnn | 9.13.1 | MISSING | BRAID_ATTENTION is cudnn but needs cuDNN 9.14, found 9.13.1
