@@ -214,7 +214,8 @@ record FrontBench(
     remarks.add(
         "- The machine's load was %.1f before and %.1f after; a load from others slows all rows."
             .formatted(
-                before.get("load").getAsDouble(), Surroundings.machine().get("load").getAsDouble()));
+                before.get("load").getAsDouble(),
+                Surroundings.machine().get("load").getAsDouble()));
     remarks.add(
         "- Cells: median (10th to 90th percentile) of %d after %d warm-up cells; all rank counts take turns, cell by cell."
             .formatted(cells, warmUp));
