@@ -16,7 +16,7 @@ import java.util.function.UnaryOperator;
 /// a long one is verified on its first tokens.
 record TunedPipelines(ProcessGroup group) {
   /// Operations of the longest attention that is verified as it is, which takes about a second.
-  static final double MOST_VERIFIED_FLOPS = 1e9;
+  static final double MOST_VERIFIED_FLOPS = 2e8;
 
   /// Builds the pipeline of a problem and a tuning.
   Work build(Problem problem, Tuning tuning) {

@@ -227,7 +227,7 @@ class TunedProblemsTest {
   @Test
   void aLongAttentionIsVerifiedOnItsFirstTokens() {
     var shown = new ConcurrentLinkedQueue<String>();
-    var spec = AttentionSpec.of(4096, 1, 64).causal();
+    var spec = AttentionSpec.of(2048, 1, 64).causal();
     LocalRanks.run(
         2,
         world -> {
@@ -236,15 +236,15 @@ class TunedProblemsTest {
           for (var problem : List.of(spec, spec.layout(TokenLayout.ZIGZAG).backward())) {
             var shorter = verified(pipelines, problem, 1);
             assertThat(shorter.flops()).isLessThanOrEqualTo(TunedPipelines.MOST_VERIFIED_FLOPS);
-            assertThat(shorter.sequence()).isEqualTo(2048);
+            assertThat(shorter.sequence()).isEqualTo(1024);
             // With a token for each split of each half shard.
-            assertThat(verified(pipelines, problem, 600).sequence()).isEqualTo(4096);
+            assertThat(verified(pipelines, problem, 300).sequence()).isEqualTo(2048);
           }
           assertThat(verified(pipelines, ATTENTION, 1)).isEqualTo(ATTENTION);
 
           var study =
               Tuner.on(world).attention(spec).overlaps(ContextParallel.ring()).repeats(6).run();
-          assertThat(study.problem()).containsEntry("sequence", "4096");
+          assertThat(study.problem()).containsEntry("sequence", "2048");
           // Unfused and ring, each in both lengths.
           assertThat(world.counters()).containsEntry(Counter.PLANS_MADE.text(), 4L);
         });
@@ -252,7 +252,7 @@ class TunedProblemsTest {
         .anyMatch(
             text ->
                 text.startsWith("plain loops verify a part of the tokens: ")
-                    && text.contains("2048"));
+                    && text.contains("1024"));
   }
 
   private static AttentionSpec verified(TunedPipelines pipelines, Problem problem, int splits) {
@@ -359,7 +359,8 @@ class TunedProblemsTest {
         new Wrong(OwnSchedule.pair(GEMM, OwnSchedule.Pair.At.WAIT, (_, _) -> {}), "signal"),
         new Wrong(OwnSchedule.pair(GEMM, OwnSchedule.Pair.At.MULTIPLY, (_, _) -> {}), "output"),
         new Wrong(
-            WrittenSchedules.reversed(GemmSpec.allGatherGemm(48, 16, 8), 2, 1), "leave gemm out"),
+            WrittenSchedules.reversed(GemmSpec.allGatherGemm(48, 16, 8), 2, 1),
+            "leave the problem out"),
         new Wrong(WrittenSchedules.reversed(GEMM, 3, 1), "3 ranks"));
   }
 
@@ -370,15 +371,15 @@ class TunedProblemsTest {
         world -> {
           var own = WrittenSchedules.reversed(GEMM, 3, 1);
           assertThat(refusal(() -> Tuner.on(world).attention(ATTENTION).methods(Method.RING).run()))
-              .startsWith("`ring, 1 split` is Overlap, which does not fit attention");
+              .contains("is tuned by ContextParallel but was given `ring, 1 split`");
           assertThat(
                   refusal(
                       () -> Tuner.on(world).gemm(GEMM).methods(ContextParallel.Method.RING).run()))
-              .startsWith("`ring, 1 split` is ContextParallel, which does not fit all-gather-gemm");
+              .contains("is tuned by Overlap but was given `ring, 1 split`");
           assertThat(
                   refusal(
                       () -> Tuner.on(world).gemm(GEMM).overlaps(ContextParallel.ulysses()).run()))
-              .startsWith("`ulysses, 1 split` is ContextParallel, which does not fit");
+              .contains("is tuned by Overlap but was given `ulysses, 1 split`");
           assertThat(
                   refusal(
                       () ->
@@ -405,6 +406,9 @@ class TunedProblemsTest {
           assertThat(refusal(() -> Tuner.on(world).layouts(TokenLayout.ZIGZAG)))
               .isEqualTo(
                   "layouts are of attention but the problem is not set; call attention(spec) before");
+          assertThat(
+                  refusal(() -> Tuner.on(world).attention(ATTENTION).schedule("mine", own).run()))
+              .contains("leave the problem out");
           assertThat(refusal(() -> Tuner.on(world).schedule("mine", own)))
               .isEqualTo(
                   "schedule `mine` needs a problem but none is set; call gemm(spec) or attention(spec) before");
