@@ -164,7 +164,8 @@ class AssistantTest {
         .contains("Overlap");
     assertThat(complete("Pipeline.on(").replacements()).startsWith("ProcessGroup.world()");
     assertThat(complete("GemmSpec.allGatherGemm(1, 2, 3).dtype(").replacements())
-        .startsWith("BF16", "FP16");
+        .containsSubsequence("BF16", "FP16", "TF32", "twice(")
+        .doesNotContain("valueOf(", "values()");
     assertThat(complete("Transport.").replacements()).contains("valueOf(");
   }
 
