@@ -4,6 +4,7 @@ import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.Collective;
 import braid.model.CollectiveWay;
+import braid.model.ContextParallel;
 import braid.model.GemmSpec.Pattern;
 import braid.model.MemoryKind;
 import braid.model.Method;
@@ -44,6 +45,15 @@ public final class Capabilities {
       String engine,
       String note) {}
 
+  /// One combination for attention over a divided sequence, forward and backward.
+  public record AttentionRow(
+      ContextParallel.Method method,
+      Transport transport,
+      MemoryKind kind,
+      boolean supported,
+      String engine,
+      String note) {}
+
   /// Returns every combination on a backend.
   public static List<Row> of(BackendKind backend) {
     Given.check("backend", backend);
@@ -65,6 +75,39 @@ public final class Capabilities {
   public static List<CollectiveRow> collectivesOf(BackendKind backend) {
     Given.check("backend", backend);
     return CollectiveRules.of(backend).rows();
+  }
+
+  /// Returns the methods of attention on a backend.
+  public static List<AttentionRow> attentionOf(BackendKind backend) {
+    Given.check("backend", backend);
+    boolean cuda = isCuda(backend);
+    var rows = new ArrayList<AttentionRow>();
+    for (var method : ContextParallel.Method.values()) {
+      for (var transport : Transport.values()) {
+        for (var kind : kinds()) {
+          boolean supported = cuda || kind == MemoryKind.NATIVE;
+          rows.add(
+              new AttentionRow(
+                  method,
+                  transport,
+                  kind,
+                  supported,
+                  supported ? engine(cuda, transport) : "",
+                  supported ? note(method) : NEEDS_CUDA));
+        }
+      }
+    }
+    return List.copyOf(rows);
+  }
+
+  private static String note(ContextParallel.Method method) {
+    return switch (method) {
+      case RING -> "reads one rank's keys at a time; or neighborToNeighbor()";
+      case ALL_GATHER_KV -> "needs memory for the keys and values of the whole sequence";
+      case ULYSSES -> "kvHeads must be a multiple of the ranks";
+      case TWO_LEVEL -> "kvHeads must be a multiple of the ranks of a group";
+      case UNFUSED -> "";
+    };
   }
 
   /// Returns true for the CUDA backend.

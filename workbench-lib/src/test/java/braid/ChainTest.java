@@ -350,6 +350,27 @@ class ChainTest {
   }
 
   @Test
+  void pipelineWhoseOutputIsReadInPlaceKeepsItsTuning() {
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var up = Pipeline.on(world).gemm(UP).build();
+              var down = Pipeline.on(world).gemm(DOWN).input(up.output()).build();
+              var layer = Chain.of(up, down)) {
+            assertThatThrownBy(() -> layer.with(List.of(Overlap.ring(1), down.tuning())))
+                .hasMessage(
+                    "%s cannot have another tuning, since %s works on its tensors; allocate them yourself and bind both to them"
+                        .formatted(up, down));
+            var study = Tuner.on(world).splits(1, 2).repeats(6).tune(layer);
+            assertThat(study.tuned()).extracting(ChainStudy.Tuned::pipeline).containsExactly(2);
+            try (var tuned = layer.with(study.overlaps())) {
+              tuned.verify();
+            }
+          }
+        });
+  }
+
+  @Test
   void anotherTuningRunsOnTheSameTensors() {
     LocalRanks.run(
         2,

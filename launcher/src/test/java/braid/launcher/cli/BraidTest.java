@@ -536,6 +536,7 @@ class BraidTest {
         .containsExactly("pattern", "method", "transport", "memory", "supported", "engine", "note");
     assertThat(first.get("pattern").getAsString()).isEqualTo("all-gather-gemm");
     assertThat(first.get("supported").getAsBoolean()).isTrue();
+    assertThat(json.getAsJsonArray("attention")).hasSize(Capabilities.attentionOf(backend).size());
     assertThat(json.getAsJsonArray("collectives"))
         .hasSize(Capabilities.collectivesOf(backend).size());
     assertThat(json.getAsJsonArray("collectives").get(0).getAsJsonObject().keySet())

@@ -21,12 +21,29 @@ record Ability(
     String reason) {
   static final String NO_WAY = "";
 
+  private static final String ATTENTION = "forward, backward";
+
   static List<Ability> overlaps(BackendKind backend) {
     return Capabilities.of(backend).stream()
         .map(
             row ->
                 new Ability(
                     row.pattern().toString(),
+                    row.method().toString(),
+                    row.transport().toString(),
+                    row.kind().toString(),
+                    row.supported(),
+                    row.engine(),
+                    row.note()))
+        .toList();
+  }
+
+  static List<Ability> attentions(BackendKind backend) {
+    return Capabilities.attentionOf(backend).stream()
+        .map(
+            row ->
+                new Ability(
+                    ATTENTION,
                     row.method().toString(),
                     row.transport().toString(),
                     row.kind().toString(),

@@ -9,22 +9,28 @@ import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.stream.Collectors;
 
-/// All combinations on one screen: a grid of patterns and methods, and one of collectives by
-/// themselves and the ways that the backend has for them.
+/// All combinations on one screen: grids of patterns and methods, of attention, and of collectives
+/// by themselves and the ways that the backend has for them.
 final class AbilityTable {
   /// @param reason why not; empty where it is supported
   private record Answer(boolean supported, String engine, String reason) {}
 
   private final BackendKind backend;
   private final List<Ability> overlaps;
+  private final List<Ability> attentions;
   private final List<Ability> collectives;
   private final AbilityGrid grid;
 
   AbilityTable(
-      int columns, BackendKind backend, List<Ability> overlaps, List<Ability> collectives) {
+      int columns,
+      BackendKind backend,
+      List<Ability> overlaps,
+      List<Ability> attentions,
+      List<Ability> collectives) {
     this.grid = new AbilityGrid(columns);
     this.backend = backend;
     this.overlaps = overlaps;
+    this.attentions = attentions;
     this.collectives = collectives;
   }
 
@@ -32,6 +38,10 @@ final class AbilityTable {
     var lines = new ArrayList<String>();
     lines.add("Overlapped patterns on the %s backend:".formatted(backend));
     lines.addAll(grid.lines(overlaps, Ability::way, AbilityTable::answers));
+    if (!attentions.isEmpty()) {
+      lines.add("Attention over a divided sequence:");
+      lines.addAll(grid.lines(attentions, Ability::way, AbilityTable::answers));
+    }
     if (!collectives.isEmpty()) {
       lines.add("Collectives:");
       lines.addAll(collectives());

@@ -128,7 +128,12 @@ public final class DoctorCommand implements Callable<Integer> {
           .ifPresent(remedy -> out.printf("  %" + columns + "s  %7s  try: %s%n", "", "", remedy));
     }
     out.println();
-    new AbilityTable(COLUMNS, backend, Ability.overlaps(backend), Ability.collectives(backend))
+    new AbilityTable(
+            COLUMNS,
+            backend,
+            Ability.overlaps(backend),
+            Ability.attentions(backend),
+            Ability.collectives(backend))
         .lines()
         .forEach(out::println);
     out.println();
@@ -158,6 +163,7 @@ public final class DoctorCommand implements Callable<Integer> {
     report.add("checks", list);
     report.addProperty("backend", backend.toString());
     report.add("overlaps", json(Ability.overlaps(backend), "pattern"));
+    report.add("attention", json(Ability.attentions(backend), "pass"));
     report.add("collectives", json(Ability.collectives(backend), "collective"));
     report.add("features", features.json());
     return new GsonBuilder()

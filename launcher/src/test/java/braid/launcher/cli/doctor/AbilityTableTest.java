@@ -3,9 +3,11 @@ package braid.launcher.cli.doctor;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.model.BackendKind;
+import braid.model.ContextParallel;
 import braid.model.GemmSpec;
 import braid.model.Method;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -43,7 +45,8 @@ class AbilityTableTest {
             new Ability("send", "", "library", "native", false, "", "needs CUDA"),
             new Ability("dance", "", "library", "native", false, "", "needs CUDA"));
 
-    assertThat(new AbilityTable(COLUMNS, BackendKind.HOST, overlaps, collectives).lines())
+    assertThat(
+            new AbilityTable(COLUMNS, BackendKind.HOST, overlaps, List.of(), collectives).lines())
         .containsExactly(
             "Overlapped patterns on the host backend:",
             "          ring   bulk",
@@ -72,7 +75,7 @@ class AbilityTableTest {
             yes("gather", "bulk", "native", ""),
             no("gather", "bulk", "ipc", "not yet"));
 
-    assertThat(new AbilityTable(COLUMNS, BackendKind.HOST, overlaps, List.of()).lines())
+    assertThat(new AbilityTable(COLUMNS, BackendKind.HOST, overlaps, List.of(), List.of()).lines())
         .containsExactly(
             "Overlapped patterns on the host backend:",
             "          ring   bulk",
@@ -86,10 +89,11 @@ class AbilityTableTest {
   @EnumSource(names = {"HOST", "CUDA"})
   void theTableOfAbilitiesFitsTheTerminalAndIsComplete(BackendKind backend) {
     var overlaps = Ability.overlaps(backend);
+    var attentions = Ability.attentions(backend);
     var collectives = Ability.collectives(backend);
-    var lines = new AbilityTable(COLUMNS, backend, overlaps, collectives).lines();
+    var lines = new AbilityTable(COLUMNS, backend, overlaps, attentions, collectives).lines();
 
-    assertThat(lines).allMatch(line -> line.length() <= COLUMNS).hasSizeLessThan(60);
+    assertThat(lines).allMatch(line -> line.length() <= COLUMNS).hasSizeLessThan(75);
     var text = flat(String.join(" ", lines)) + " ";
     for (var pattern : GemmSpec.Pattern.values()) {
       assertThat(text).contains(" " + pattern + " ");
@@ -97,7 +101,10 @@ class AbilityTableTest {
     for (var method : Method.values()) {
       assertThat(text).contains(" " + method + " ");
     }
-    for (var ability : overlaps) {
+    for (var method : ContextParallel.Method.values()) {
+      assertThat(text).contains(" " + method + " ");
+    }
+    for (var ability : Stream.concat(overlaps.stream(), attentions.stream()).toList()) {
       assertThat(text)
           .contains(ability.transport(), ability.memory(), ability.engine(), ability.reason());
     }
