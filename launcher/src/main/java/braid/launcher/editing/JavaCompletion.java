@@ -204,7 +204,9 @@ final class JavaCompletion {
         .flatMap(parameter -> types.apply(parameter.group(1)).stream())
         .filter(type -> !type.getPackageName().equals("java.lang"))
         .distinct()
-        .flatMap(type -> type.isSealed() ? Arrays.stream(type.getPermittedSubclasses()) : Stream.of(type))
+        .flatMap(
+            type ->
+                type.isSealed() ? Arrays.stream(type.getPermittedSubclasses()) : Stream.of(type))
         .flatMap(
             type ->
                 Arrays.stream(type.getMethods())
