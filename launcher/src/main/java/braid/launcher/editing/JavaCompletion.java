@@ -190,7 +190,8 @@ final class JavaCompletion {
     return Stream.of(factories, declared, suggested, keywords).flatMap(items -> items);
   }
 
-  /// Returns the factories of the type that the first argument of a call must have.
+  /// Returns the factories of the type that the first argument of a call must have, or of the types
+  /// that it permits.
   private Stream<Item> factories(CellText cell, String prefix) {
     var whole = cell.before().isEmpty() ? cell.current() : cell.joined();
     var code = whole.substring(0, whole.length() - prefix.length()).stripTrailing();
@@ -203,6 +204,9 @@ final class JavaCompletion {
         .flatMap(parameter -> types.apply(parameter.group(1)).stream())
         .filter(type -> !type.getPackageName().equals("java.lang"))
         .distinct()
+        .flatMap(
+            type ->
+                type.isSealed() ? Arrays.stream(type.getPermittedSubclasses()) : Stream.of(type))
         .flatMap(
             type ->
                 Arrays.stream(type.getMethods())

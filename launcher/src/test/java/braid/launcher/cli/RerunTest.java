@@ -84,6 +84,8 @@ class RerunTest {
             "host",
             "-p",
             "m=7",
+            "-p",
+            "x=2.5",
             "--timeout",
             "60",
             "--output-limit",
@@ -95,7 +97,7 @@ class RerunTest {
     assertThat(first.text("exitCode")).contains("0");
     assertThat(first.text("parameters.m.type")).contains("int");
     assertThat(first.text("parameters.m.value")).contains("7");
-    assertThat(first.text("parameters.x.value")).contains("{1.5}");
+    assertThat(first.text("parameters.x.value")).contains("new double[] {2.5}");
     assertThat(first.text("git.none")).isPresent();
     assertThat(first.json().getAsJsonArray("jars")).isNotEmpty();
     var folder = directory.resolve("runs").resolve(first.id());
@@ -121,7 +123,7 @@ class RerunTest {
 
     var list = braid("runs");
     assertThat(list.out().lines()).hasSize(3);
-    assertThat(list.out()).contains(first.id(), second.id(), "m=7", "completed");
+    assertThat(list.out()).contains(first.id(), second.id(), "m=7 x={2.5}", "completed");
     assertThat(braid("runs", second.id()).out()).contains(", repeats " + first.id());
     var compared = braid("compare", first.id(), second.id());
     assertThat(compared.exitCode()).isEqualTo(2);

@@ -205,7 +205,7 @@ class AssistantTest {
     }
     // Words of the source, in its order: nothing is lost where lines are broken.
     var source =
-        "Tries all combinations of methods, transports, streams and splits that the problem allows,";
+        "Then all are measured in rounds whose order a seed shuffles, the unfused reference twice";
     assertThat(inspect("Tuner", 0).replaceAll("\\s+", " ")).contains(source);
     // Code keeps its lines.
     assertThat(inspect("GemmSpec", 0))

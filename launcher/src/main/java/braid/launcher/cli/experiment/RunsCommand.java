@@ -106,7 +106,7 @@ public final class RunsCommand implements Callable<Integer> {
   private static List<String> row(Manifest run) {
     var given =
         run.given().entrySet().stream()
-            .map(each -> each.getKey() + "=" + each.getValue().replaceAll("new \\w+(\\[])+", ""))
+            .map(each -> each.getKey() + "=" + each.getValue().replaceAll("new \\w+(\\[])+ ?", ""))
             .collect(Collectors.joining(" "));
     return List.of(
         run.id(),
