@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
 import braid.internal.selftest.Sweep;
 import braid.launcher.FrontJvm;
-import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import com.google.gson.JsonPrimitive;
@@ -27,10 +26,11 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 
-/// Every notebook runs unchanged by `braid run` with small parameters. The first two also run by
-/// nbclient and by nbconvert, with small parameters written into a copy, or with their own in a
-/// whole run ([Sweep]). The tests check that the cells succeed and which kinds of output they have,
-/// never a number. Three notebooks run at a time.
+/// Every notebook runs unchanged by `braid run` with small parameters, and shows the kinds of
+/// output that are recorded in it. The first two also run by nbclient and by nbconvert, with small
+/// parameters written into a copy, or with their own in a whole run ([Sweep]). The tests check that
+/// the cells succeed and which kinds of output they have, never a number. Three notebooks run at a
+/// time.
 @Execution(ExecutionMode.CONCURRENT)
 class NotebooksTest {
   private static final Path FOLDER = Path.of("").toAbsolutePath();
@@ -40,6 +40,7 @@ class NotebooksTest {
   private static final int LIMIT_MINUTES = 5;
   private static final int MOST_LINES = 60;
   private static final int MOST_LINES_OF_CELL = 15;
+  private static final long MOST_BYTES = 1 << 20;
 
   /// Parameters of small problems that are measured briefly, since the tests check no number. Sizes
   /// are multiples of 4 ranks and the most chunks.
@@ -102,7 +103,8 @@ class NotebooksTest {
         "braid-run",
         notebooks(),
         (notebook, out) -> {
-          var command = braid("run", notebook.toString(), "-n", RANKS, "-o", out.toString());
+          var command =
+              braid("run", notebook.toString(), "--check", "-n", RANKS, "-o", out.toString());
           var parameters = codeCells(notebook).stream().filter(cell -> hasTag(cell, "parameters"));
           var declared = parameters.map(NotebooksTest::source).findFirst().orElseThrow();
           SMALL.stream()
@@ -235,11 +237,29 @@ class NotebooksTest {
       }
     }
     assertThat(kinds).contains("text/plain", "text/html", "image/png");
-    for (var cell : before) {
-      assertThat(cell.get("outputs"))
-          .as("%s is checked in without outputs", notebook)
-          .isEqualTo(new JsonArray());
-    }
+  }
+
+  /// Pages that show notebooks show the outputs of a whole run, on the machine that a sentence
+  /// names.
+  @TestFactory
+  Stream<DynamicTest> recordedOnANamedMachine() throws IOException {
+    return notebooks().stream()
+        .map(
+            notebook ->
+                dynamicTest(
+                    "recorded " + notebook.getFileName(),
+                    () -> {
+                      int number = 0;
+                      for (var cell : codeCells(notebook)) {
+                        assertThat(cell.get("execution_count").getAsInt())
+                            .as("%s: %s; record it: braid run --record", notebook, cell)
+                            .isEqualTo(++number);
+                      }
+                      assertThat(Files.size(notebook)).isLessThan(MOST_BYTES);
+                      assertThat(Files.readString(notebook))
+                          .contains("\"image/png\"", "\"text/html\"", "*Outputs recorded on ")
+                          .doesNotContain("application/vnd.braid.", "\"papermill\"");
+                    }));
   }
 
   /// Notebooks teach the API, so they stay short. All can be run with another type and other sizes.
