@@ -40,7 +40,7 @@ class NotebooksTest {
   private static final int LIMIT_MINUTES = 5;
   private static final int MOST_LINES = 60;
   private static final int MOST_LINES_OF_CELL = 15;
-  private static final long MOST_BYTES = 1 << 20;
+  private static final long MOST_BYTES = 3 << 19;
 
   /// Parameters of small problems that are measured briefly, since the tests check no number. Sizes
   /// are multiples of 4 ranks and the most chunks.
