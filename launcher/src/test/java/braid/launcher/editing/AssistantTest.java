@@ -157,7 +157,9 @@ class AssistantTest {
   @Test
   void factoriesOrConstantsOfAnArgumentsTypeAreSuggestedFirst() {
     assertThat(complete("Pipeline.on(null).overlap(").replacements())
-        .startsWith("Overlap.bulk()", "Overlap.defaults()", "Overlap.direct(")
+        .startsWith("Overlap.bulk()", "Overlap.defaults()")
+        .containsSubsequence(
+            "Overlap.direct(", "Overlap.pipelined(", "ContextParallel.ring()", "twice(")
         .doesNotContain("valueOf(", "values()");
     assertThat(complete("Pipeline.on(null).overlap(Ov").replacements())
         .startsWith("Overlap.bulk()")
