@@ -387,6 +387,7 @@ class BadMessagesTest(unittest.TestCase):
             *([b"<IDS|MSG>", session.sign(parts), *parts] for parts in (broken_json, no_object, no_type, deep)),
         ]
         context = zmq.Context()
+        context.linger = 0  # of all sockets, also those that are collected before the end
         self.addCleanup(context.destroy, linger=0)
         for channel in ("shell", "control", "stdin"):
             socket = context.socket(zmq.DEALER)
