@@ -103,8 +103,7 @@ class NotebooksTest {
         "braid-run",
         notebooks(),
         (notebook, out) -> {
-          var command =
-              braid("run", notebook.toString(), "--check", "-n", RANKS, "-o", out.toString());
+          var command = braid("run", notebook.toString(), "-n", RANKS, "-o", out.toString());
           var parameters = codeCells(notebook).stream().filter(cell -> hasTag(cell, "parameters"));
           var declared = parameters.map(NotebooksTest::source).findFirst().orElseThrow();
           SMALL.stream()
