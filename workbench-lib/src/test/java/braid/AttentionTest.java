@@ -618,7 +618,8 @@ class AttentionTest {
         3,
         world -> {
           assertThatThrownBy(() -> Pipeline.on(world).build())
-              .hasMessageContaining("attention(AttentionSpec.of(sequence, heads, headSize))");
+              .hasMessage(
+                  "the problem is missing; call gemm(GemmSpec.allGatherGemm(m, n, k)) or attention(AttentionSpec.of(sequence, heads, headSize)) before build()");
           assertThatThrownBy(() -> Pipeline.on(world).attention(AttentionSpec.of(2, 1, 1)).build())
               .hasMessage(
                   "sequence must be 3 or more (a token for each rank of group `world`) but was 2");

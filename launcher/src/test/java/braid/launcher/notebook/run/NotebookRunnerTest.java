@@ -337,7 +337,6 @@ class NotebookRunnerTest {
             progress)
         .run(session);
     assertThat(progress.events)
-        .filteredOn(event -> !event.startsWith("rank ")) // a slow machine makes ranks silent
         .containsExactly(
             "started 2 on 2",
             "cell 1 1",
