@@ -1,11 +1,6 @@
 package braid;
 
-import braid.model.AttentionGradientSpec;
-import braid.model.AttentionSpec;
 import braid.model.BraidException;
-import braid.model.ContextParallel;
-import braid.model.GemmSpec;
-import braid.model.Overlap;
 import braid.model.Problem;
 import braid.model.Tuning;
 import braid.schedule.Goal;
@@ -24,12 +19,12 @@ final class OwnSchedules {
   /// Returns the problem of a valid schedule.
   ///
   /// @param given problem that the pipeline received as well
-  /// @param how tuning that the pipeline received as well, which is a contradiction
+  /// @param tuning tuning that the pipeline received as well, which is a contradiction
   static Problem problem(
-      Schedule schedule, @Nullable Problem given, @Nullable Tuning how, ProcessGroup group) {
-    if (how != null) {
+      Schedule schedule, @Nullable Problem given, @Nullable Tuning tuning, ProcessGroup group) {
+    if (tuning != null) {
       throw new BraidException(
-          "a schedule replaces an overlap but both were set (%s); leave one out".formatted(how));
+          "a schedule replaces an overlap but both were set (%s); leave one out".formatted(tuning));
     }
     if (!(schedule.goal() instanceof Goal.Solution(var problem, var _))) {
       throw new BraidException(
@@ -56,12 +51,7 @@ final class OwnSchedules {
       }
     }
     // Ports that every schedule of the problem has.
-    var reference =
-        switch (problem) {
-          case GemmSpec _ -> Overlap.unfused();
-          case AttentionSpec _, AttentionGradientSpec _ -> ContextParallel.unfused();
-        };
-    for (var port : Schedule.of(problem, reference, group.size()).ports()) {
+    for (var port : Schedule.of(problem, Tuning.unfused(problem), group.size()).ports()) {
       checkPort(port, schedule);
     }
     schedule.check();

@@ -128,10 +128,10 @@ public final class Pipeline implements AutoCloseable {
     /// Sets the tuning: an [Overlap] of a GEMM, [Overlap#defaults()] by default with fewer splits
     /// if there are fewer rows; or a [ContextParallel][braid.model.ContextParallel] of attention,
     /// `ring()` by default.
-    public Builder overlap(Tuning how) {
-      Given.check("tuning", how);
+    public Builder overlap(Tuning chosen) {
+      Given.check("tuning", chosen);
       SetOnce.check("overlap", tuning);
-      tuning = how;
+      tuning = chosen;
       return this;
     }
 
@@ -295,9 +295,9 @@ public final class Pipeline implements AutoCloseable {
         throw new BraidException(
             "the problem is missing; call gemm(GemmSpec.allGatherGemm(m, n, k)) or attention(AttentionSpec.of(sequence, heads, headSize)) before build()");
       }
-      var how = tuning == null ? Feasibility.byDefault(spec, group) : tuning;
-      Feasibility.check(spec, how, group);
-      return build(spec, PlanSource.of(how));
+      var chosen = tuning == null ? Feasibility.byDefault(spec, group) : tuning;
+      Feasibility.check(spec, chosen, group);
+      return build(spec, PlanSource.of(chosen));
     }
 
     private Pipeline build(Problem spec, PlanSource source) {
@@ -369,20 +369,20 @@ public final class Pipeline implements AutoCloseable {
 
   /// Builds a pipeline of the same problem on the same tensors of the caller, with another tuning.
   /// All ranks call it together.
-  public Pipeline with(Tuning how) {
-    Given.check("tuning", how);
+  public Pipeline with(Tuning tuning) {
+    Given.check("tuning", tuning);
     checkOpen();
     var other = recipe.copy();
     other.problem = problem();
-    other.tuning = how;
+    other.tuning = tuning;
     other.schedule = null;
     return other.build();
   }
 
   /// Returns true if its problem and group allow the tuning.
-  boolean isFeasible(Tuning how) {
+  boolean isFeasible(Tuning tuning) {
     try {
-      Feasibility.check(problem(), how, group());
+      Feasibility.check(problem(), tuning, group());
       return true;
     } catch (BraidException _) {
       return false;
@@ -390,8 +390,8 @@ public final class Pipeline implements AutoCloseable {
   }
 
   /// Returns true if the pipeline has this tuning.
-  boolean isTuned(Tuning how) {
-    return lease.plan().source().tuning().filter(how::equals).isPresent();
+  boolean isTuned(Tuning tuning) {
+    return lease.plan().source().tuning().filter(tuning::equals).isPresent();
   }
 
   /// Returns a tensor of the problem on this rank. Write inputs between runs; other ranks may read

@@ -3,8 +3,6 @@ package braid;
 import braid.Candidates.Work;
 import braid.evidence.ChainStudy;
 import braid.evidence.Study;
-import braid.internal.report.statistics.RoundPlan;
-import braid.internal.report.value.Caveats;
 import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
@@ -24,19 +22,10 @@ import braid.model.Tuning;
 import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Optional;
-import java.util.SequencedMap;
-import java.util.concurrent.ThreadLocalRandom;
-import java.util.function.Function;
 import java.util.function.IntFunction;
-import java.util.function.Supplier;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -105,47 +94,19 @@ public final class Tuner<C extends Configuration> {
 
   public static final int MAX_WARMUP = 1_000;
 
-  private final Draft draft;
+  /// The options that were set so far, shared by the tuners that a call returns.
+  private final TunerRun draft;
+
   private final Class<C> kind;
 
-  /// What was set so far. Tuners of one draft differ in the kind of their study only.
-  private static final class Draft {
-    final ProcessGroup group;
-    final Grid grid;
-    final TunedPipelines pipelines;
-    @Nullable Problem problem;
-    @Nullable String steps;
-    @Nullable List<TokenLayout> layouts;
-    @Nullable Integer repeats;
-    @Nullable Duration budget;
-    @Nullable Integer warmup;
-    @Nullable Long seed;
-    @Nullable Timing timing;
-    @Nullable Machine machine;
-
-    /// True if a step is code.
-    boolean hasCode;
-
-    /// Steps, or schedules of one's own.
-    final SequencedMap<Configuration, Supplier<Work>> named = new LinkedHashMap<>();
-
-    final SequencedMap<String, IntFunction<Supplier<Work>>> families = new LinkedHashMap<>();
-
-    Draft(ProcessGroup group) {
-      this.group = group;
-      grid = new Grid(group);
-      pipelines = new TunedPipelines(group);
-    }
-  }
-
-  private Tuner(Draft draft, Class<C> kind) {
+  private Tuner(TunerRun draft, Class<C> kind) {
     this.draft = draft;
     this.kind = kind;
   }
 
   public static Tuner<Configuration> on(ProcessGroup group) {
     Given.check("group", group);
-    return new Tuner<>(new Draft(group), Configuration.class);
+    return new Tuner<>(new TunerRun(group), Configuration.class);
   }
 
   /// Sets the problem.
@@ -260,7 +221,9 @@ public final class Tuner<C extends Configuration> {
               .formatted(name));
     }
     var single = new OwnSchedule(name, 0);
-    boolean isMethod = Stream.of(Method.values()).anyMatch(each -> each.toString().equals(name));
+    boolean isMethod =
+        Stream.concat(Stream.of(Method.values()), Stream.of(ContextParallel.Method.values()))
+            .anyMatch(each -> each.toString().equals(name));
     if (isMethod || draft.named.containsKey(single) || draft.families.containsKey(name)) {
       throw new BraidException(
           "schedule `%s` has the name of another one or of a method; give each its own name"
@@ -391,81 +354,7 @@ public final class Tuner<C extends Configuration> {
   }
 
   public Study<C> run() {
-    return draft.group.calls().exclusively(() -> "run of a tuner", this::study);
-  }
-
-  private Study<C> study() {
-    var problem = draft.problem;
-    var notes = new ArrayList<String>();
-    var work = new LinkedHashMap<Configuration, Supplier<Work>>();
-    if (problem == null) {
-      requireSteps();
-    } else if (draft.layouts == null) {
-      add(problem, tuning -> tuning, work, notes);
-    } else {
-      var own = TunedPipelines.attention(problem).orElseThrow().layout();
-      var unfused = new LayoutTuning(own, ContextParallel.unfused());
-      work.put(unfused, () -> draft.pipelines.build(problem, unfused.tuning()));
-      for (var layout : draft.layouts) {
-        add(
-            TunedPipelines.divided(problem, layout),
-            tuning -> new LayoutTuning(layout, (ContextParallel) tuning),
-            work,
-            notes);
-      }
-    }
-    work.putAll(draft.named);
-    draft.families.forEach(
-        (name, family) ->
-            draft
-                .grid
-                .splitCounts()
-                .forEach(splits -> work.put(new OwnSchedule(name, splits), family.apply(splits))));
-    work.keySet().stream()
-        .filter(each -> !kind.isInstance(each))
-        .findFirst()
-        .ifPresent(
-            other -> {
-              throw new BraidException(
-                  "`%s` needs another kind of study; run the tuner that schedule, schedules or layouts returned"
-                      .formatted(other));
-            });
-    return measured(work, Map.of(), notes).cast(kind);
-  }
-
-  private void requireSteps() {
-    if (draft.steps == null) {
-      throw new BraidException(
-          "a tuner needs a problem but has none; call gemm(spec), attention(spec) or steps(name) before run()");
-    }
-    draft.grid.requireNone(draft.steps);
-    if (draft.named.size() < 2) {
-      throw new BraidException(
-          "steps are compared with the first, so there must be 2 or more but were %d; add step(name, chain) or step(name, () -> ...)"
-              .formatted(draft.named.size()));
-    }
-    if (draft.hasCode && draft.timing == Timing.BACK_TO_BACK) {
-      throw new BraidException(
-          "timing must be latency if a step is code, which runs once at a time, but was %s; leave it out"
-              .formatted(draft.timing));
-    }
-  }
-
-  /// Adds the unfused reference of a problem and the tunings to try.
-  private void add(
-      Problem problem,
-      Function<Tuning, Configuration> configuration,
-      SequencedMap<Configuration, Supplier<Work>> work,
-      List<String> notes) {
-    var unfused = unfused(problem);
-    work.putIfAbsent(configuration.apply(unfused), () -> draft.pipelines.build(problem, unfused));
-    for (var tuning : draft.grid.possible(problem, notes)) {
-      work.put(configuration.apply(tuning), () -> draft.pipelines.build(problem, tuning));
-    }
-    var verified = draft.pipelines.verified(problem, unfused);
-    if (!verified.equals(problem)) {
-      notes.add("plain loops verify a part of the tokens: " + verified);
-    }
+    return draft.group.calls().exclusively(() -> "run of a tuner", () -> draft.study(kind));
   }
 
   /// Finds a tuning for each pipeline of a chain by the time of the whole chain: pipeline after
@@ -475,128 +364,9 @@ public final class Tuner<C extends Configuration> {
   /// returns the tuned one.
   public ChainStudy tune(Chain chain) {
     Given.check("chain", chain);
-    return draft.group.calls().exclusively(() -> "tune of " + chain, () -> tuned(chain));
-  }
-
-  private ChainStudy tuned(Chain chain) {
     requireNoOther("tune(chain)", "a problem", draft.problem);
     requireNoOther("tune(chain)", "steps", draft.steps);
-    var best = new ArrayList<>(chain.pipelines().stream().map(Pipeline::tuning).toList());
-    var tuned = new ArrayList<ChainStudy.Tuned>();
-    for (int at = 0; at < best.size(); at++) {
-      var pipeline = chain.pipelines().get(at);
-      var feasible =
-          draft.grid.all(pipeline.problem()).stream().filter(pipeline::isFeasible).toList();
-      if (pipeline.group().size() == 1
-          || feasible.isEmpty()
-          || chain.reader(pipeline).isPresent()) {
-        continue;
-      }
-      int index = at;
-      int number = chain.pipelines().indexOf(pipeline) + 1;
-      var work = new LinkedHashMap<Configuration, Supplier<Work>>();
-      Stream.concat(Stream.of(unfused(pipeline.problem())), feasible.stream())
-          .forEach(
-              how ->
-                  work.put(
-                      how,
-                      () -> {
-                        var tunings = new ArrayList<>(best);
-                        tunings.set(index, how);
-                        var changed = chain.with(tunings);
-                        return new Work.OfChain(changed, changed::verify, changed::close);
-                      }));
-      var columns = Map.of("tuned", "pipeline %d".formatted(number));
-      var study = measured(work, columns, List.of()).cast(Tuning.class);
-      tuned.add(new ChainStudy.Tuned(number, pipeline.problem().toString(), study));
-      if (study.timesCount()) {
-        best.set(at, study.best());
-      }
-    }
-    boolean alone = chain.pipelines().stream().allMatch(each -> each.group().size() == 1);
-    if (alone && !best.isEmpty()) {
-      return new ChainStudy(best, tuned, Caveats.oneRank(chain.configuration(), 1));
-    }
-    if (tuned.isEmpty()) {
-      throw new BraidException(
-          "%s has no pipeline that can have any of the tunings to try; give other overlaps"
-              .formatted(chain));
-    }
-    return new ChainStudy(best, tuned);
-  }
-
-  private static Tuning unfused(Problem problem) {
-    return problem instanceof GemmSpec ? Overlap.unfused() : ContextParallel.unfused();
-  }
-
-  /// Builds, verifies and measures the work of each configuration; the first is the reference.
-  ///
-  /// @param also additional columns of the problem
-  /// @param notes lines to show beside the progress
-  private Study<?> measured(
-      SequencedMap<Configuration, Supplier<Work>> work,
-      Map<String, String> also,
-      List<String> notes) {
-    var group = draft.group;
-    group.agree(
-        "the tuner's configurations",
-        work.keySet().stream().map(String::valueOf).collect(Collectors.joining(", ")));
-    int configurations = work.size() - 1;
-    return new Candidates(
-            group,
-            configurations,
-            plan(configurations),
-            orElse(draft.warmup, DEFAULT_WARMUP),
-            draft.hasCode
-                ? Timing.LATENCY
-                : orElse(draft.timing, group.context().backend().timing()),
-            orElse(draft.seed, ThreadLocalRandom.current().nextLong()),
-            machine())
-        .study(
-            work,
-            reference -> {
-              var columns = problem(reference);
-              columns.putAll(also);
-              return columns;
-            },
-            notes);
-  }
-
-  private SequencedMap<String, String> problem(Work reference) {
-    var columns = new LinkedHashMap<String, String>();
-    if (draft.steps != null) {
-      columns.put("steps", draft.steps);
-      columns.put("backend", draft.group.context().backend().kind().toString());
-      columns.put("link", draft.group.context().backend().link());
-    } else if (reference instanceof Work.OfChain pipeline) {
-      columns.putAll(pipeline.chain().problem());
-    }
-    if (draft.layouts != null) {
-      columns.remove(LayoutTuning.COLUMN);
-    }
-    return columns;
-  }
-
-  private Optional<Machine> machine() {
-    var backend = draft.group.context().backend();
-    return Optional.ofNullable(draft.machine)
-        .or(
-            () ->
-                backend.ranksPerDevice() == 1
-                    ? Optional.empty()
-                    : Optional.of(Machine.nearest(backend.deviceName())));
-  }
-
-  private RoundPlan plan(int configurations) {
-    return draft.repeats == null
-        ? RoundPlan.within(
-                orElse(draft.budget, DEFAULT_BUDGET), configurations, DEFAULT_REPEATS, MAX_REPEATS)
-            .untilDecided(draft.group.context().timeToDecide())
-        : RoundPlan.exactly(draft.repeats);
-  }
-
-  private static <T> T orElse(@Nullable T value, T otherwise) {
-    return value == null ? otherwise : value;
+    return draft.group.calls().exclusively(() -> "tune of " + chain, () -> draft.tuned(chain));
   }
 
   private static void requireNoOther(String name, String other, @Nullable Object value) {

@@ -20,8 +20,9 @@ import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
 
-/// Judges pairs of studies on real ranks: `GatePairs loaded|planted|quiet PAIRS [DIRECTORY]`, by
-/// default 100 pairs on 2 thread ranks of the host backend, about 4 s each.
+/// Judges pairs of studies on real ranks: `GatePairs loaded|planted|quiet [PAIRS [SECONDS
+/// [DIRECTORY]]]`, by default 100 pairs of studies that measure for 1.5 s, on 2 thread ranks of the
+/// host backend.
 ///
 /// - `loaded`: the same code twice, one of the two beside processes that keep all cores busy. No
 ///   configuration may be called slower or faster.
@@ -33,7 +34,7 @@ import java.util.concurrent.atomic.AtomicReference;
 /// With a directory, the studies are kept there; `GatePairs judge DIRECTORY` judges them again.
 public final class GatePairs {
   private static final int RANKS = 2;
-  private static final Duration BUDGET = Duration.ofMillis(1_500);
+  private static Duration budget = Duration.ofMillis(1_500);
   private static final int M = 640;
   private static final int PLANTED_M = 680;
   private static final String PLANTED = "4 splits";
@@ -48,7 +49,10 @@ public final class GatePairs {
       return;
     }
     int pairs = args.length > 1 ? Integer.parseInt(args[1]) : 100;
-    var directory = args.length > 2 ? Files.createDirectories(Path.of(args[2])) : null;
+    if (args.length > 2) {
+      budget = Duration.ofMillis(Math.round(1_000 * Double.parseDouble(args[2])));
+    }
+    var directory = args.length > 3 ? Files.createDirectories(Path.of(args[3])) : null;
     measure(M);
     int planted = what.equals("planted") ? PLANTED_M : M;
     var counts = new Counts();
@@ -140,7 +144,7 @@ public final class GatePairs {
                     .step("unfused", unfused)
                     .step("2 splits", two)
                     .step(PLANTED, four)
-                    .budget(BUDGET)
+                    .budget(budget)
                     .run());
           }
         });

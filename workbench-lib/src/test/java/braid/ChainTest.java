@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.evidence.ChainStudy;
 import braid.evidence.ProfileSet;
+import braid.evidence.Study;
 import braid.model.BraidException;
 import braid.model.Configuration;
 import braid.model.GemmSpec;

@@ -440,7 +440,7 @@ class TunedProblemsTest {
 
   /// A query of the first tokens sees what it saw before, as far as it is among them.
   @Test
-  void theFirstTokensSeeWhatTheySaw() {
+  void theFirstTokensOfASequenceKeepTheirMask() {
     var specs = new ArrayList<AttentionSpec>();
     for (var spec :
         List.of(

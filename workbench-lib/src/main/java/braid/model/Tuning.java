@@ -6,6 +6,14 @@ public sealed interface Tuning extends Configuration permits Overlap, ContextPar
   /// Returns whether an iteration is recorded once and replayed.
   boolean replayed();
 
+  /// Returns the reference of a problem: communication and computation in order, each as a whole.
+  static Tuning unfused(Problem problem) {
+    return switch (problem) {
+      case GemmSpec _ -> Overlap.unfused();
+      case AttentionSpec _, AttentionGradientSpec _ -> ContextParallel.unfused();
+    };
+  }
+
   /// Returns this tuning as the type that a problem needs.
   ///
   /// @throws BraidException if it tunes other problems

@@ -12,7 +12,7 @@ import java.util.stream.IntStream;
 /// Schedules as JSON. Ports and steps refer to buffers, lanes and flags by name.
 final class ScheduleJson {
   private static final String FORMAT = "braid-schedule-1";
-  private static final String WHAT = "schedule";
+  private static final String DOCUMENT = "schedule";
 
   private record Declarations(
       String format, List<Buffer> buffers, List<Flag> flags, List<Lane> lanes) {
@@ -60,12 +60,12 @@ final class ScheduleJson {
   }
 
   static Schedule read(String json) {
-    if (!(RecordJson.parse(WHAT, json) instanceof JsonObject all)
+    if (!(RecordJson.parse(DOCUMENT, json) instanceof JsonObject all)
         || all.get("format") == null
         || !all.get("format").toString().equals('"' + FORMAT + '"')) {
       throw new BraidException(
           "%s: field `format` must be \"%s\"; save a schedule with toJson()"
-              .formatted(WHAT, FORMAT));
+              .formatted(DOCUMENT, FORMAT));
     }
     var declared = new JsonObject();
     for (var component : Declarations.class.getRecordComponents()) {
@@ -74,8 +74,8 @@ final class ScheduleJson {
         declared.add(component.getName(), value);
       }
     }
-    var declarations = (Declarations) new RecordJson().read(WHAT, declared, Declarations.class);
-    var saved = (Steps) declarations.json().read(WHAT, all, Steps.class);
+    var declarations = (Declarations) new RecordJson().read(DOCUMENT, declared, Declarations.class);
+    var saved = (Steps) declarations.json().read(DOCUMENT, all, Steps.class);
     var builder = Schedule.on(saved.goal(), saved.ranks());
     declarations.buffers().forEach(builder::add);
     declarations.flags().forEach(flag -> builder.flag(flag.name(), flag.words()));
@@ -91,11 +91,11 @@ final class ScheduleJson {
     return saved.replayed() ? named.replay() : named;
   }
 
-  private static void checkRanks(String what, List<?> lists, int ranks) {
+  private static void checkRanks(String name, List<?> lists, int ranks) {
     if (lists.size() != ranks) {
       throw new BraidException(
           "%s: %s must be given for each of %d ranks but were for %d"
-              .formatted(WHAT, what, ranks, lists.size()));
+              .formatted(DOCUMENT, name, ranks, lists.size()));
     }
   }
 }

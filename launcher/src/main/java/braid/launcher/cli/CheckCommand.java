@@ -38,7 +38,7 @@ public interface CheckCommand {
     for (var name : List.of("selftest", "soak", "bench")) {
       var spec = CommandSpec.wrapWithoutInspection(new Refusal(name, missing.get()));
       spec.usageMessage().description("Needs %s, which is not installed.".formatted(missing.get()));
-      // Whatever follows the name, the missing jar is the reason.
+      // Arguments of the absent command must not cause another error.
       spec.parser().unmatchedArgumentsAllowed(true);
       braid.addSubcommand(name, spec);
     }

@@ -50,18 +50,18 @@ public final class RecordJson {
 
   /// Returns the tree of a document.
   ///
-  /// @param what name of the document, for messages
-  public static JsonElement parse(String what, String json) {
+  /// @param document its name, for messages
+  public static JsonElement parse(String document, String json) {
     try (var reader = new JsonReader(new StringReader(json))) {
       reader.setStrictness(Strictness.STRICT);
       var tree = JsonParser.parseReader(reader);
       if (reader.peek() != JsonToken.END_DOCUMENT) {
-        throw new BraidException(what + ": more follows after the end of the JSON object");
+        throw new BraidException(document + ": more follows after the end of the JSON object");
       }
       return tree;
     } catch (JsonParseException | IOException e) {
       var line = String.valueOf(e.getMessage()).lines().findFirst().orElse("no reason given");
-      throw new BraidException(what + ": not JSON: " + line, e);
+      throw new BraidException(document + ": not JSON: " + line, e);
     }
   }
 

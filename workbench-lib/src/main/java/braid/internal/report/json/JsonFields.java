@@ -1,17 +1,11 @@
 package braid.internal.report.json;
 
+import braid.internal.json.RecordJson;
 import braid.model.BraidException;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
-import com.google.gson.JsonParser;
 import com.google.gson.JsonPrimitive;
-import com.google.gson.Strictness;
-import com.google.gson.stream.JsonReader;
-import com.google.gson.stream.JsonToken;
-import java.io.IOException;
-import java.io.StringReader;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.RecordComponent;
 import java.math.BigDecimal;
@@ -33,7 +27,7 @@ record JsonFields(String what, JsonObject object) {
 
   /// Parses a whole document, which must be `what` in exactly this `format`.
   static JsonFields document(String what, String format, String json) {
-    var fields = new JsonFields(what, parse(what, json));
+    var fields = new JsonFields(what, asObject(what, RecordJson.parse(what, json)));
     var found = fields.object.get("format");
     if (found == null || !found.equals(new JsonPrimitive(format))) {
       throw new BraidException(
@@ -45,23 +39,6 @@ record JsonFields(String what, JsonObject object) {
               + "; it is not Braid's or another version wrote it");
     }
     return fields;
-  }
-
-  private static JsonObject parse(String what, String json) {
-    try (var reader = new JsonReader(new StringReader(json))) {
-      reader.setStrictness(Strictness.STRICT);
-      var element = JsonParser.parseReader(reader);
-      if (reader.peek() != JsonToken.END_DOCUMENT) {
-        throw new BraidException(what + ": more follows after the end of the JSON object");
-      }
-      return asObject(what, element);
-    } catch (JsonParseException | IOException e) {
-      throw new BraidException(what + ": not JSON: " + firstLine(e), e);
-    }
-  }
-
-  private static String firstLine(Exception e) {
-    return String.valueOf(e.getMessage()).lines().findFirst().orElse("no reason given");
   }
 
   JsonFields only(String... names) {

@@ -1,0 +1,247 @@
+package braid;
+
+import braid.Candidates.Work;
+import braid.evidence.ChainStudy;
+import braid.evidence.Study;
+import braid.internal.report.statistics.RoundPlan;
+import braid.internal.report.value.Caveats;
+import braid.model.BraidException;
+import braid.model.Configuration;
+import braid.model.Configuration.LayoutTuning;
+import braid.model.Configuration.OwnSchedule;
+import braid.model.ContextParallel;
+import braid.model.Problem;
+import braid.model.Timing;
+import braid.model.TokenLayout;
+import braid.model.Tuning;
+import braid.schedule.simulation.Machine;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.Function;
+import java.util.function.IntFunction;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// The run of a tuner by the options that were set: builds and verifies every configuration,
+/// measures all of them, and makes their study.
+final class TunerRun {
+  final ProcessGroup group;
+  final Grid grid;
+  final TunedPipelines pipelines;
+  @Nullable Problem problem;
+  @Nullable String steps;
+  @Nullable List<TokenLayout> layouts;
+  @Nullable Integer repeats;
+  @Nullable Duration budget;
+  @Nullable Integer warmup;
+  @Nullable Long seed;
+  @Nullable Timing timing;
+  @Nullable Machine machine;
+
+  /// True if a step is code.
+  boolean hasCode;
+
+  /// Steps, or schedules of one's own.
+  final SequencedMap<Configuration, Supplier<Work>> named = new LinkedHashMap<>();
+
+  final SequencedMap<String, IntFunction<Supplier<Work>>> families = new LinkedHashMap<>();
+
+  TunerRun(ProcessGroup group) {
+    this.group = group;
+    grid = new Grid(group);
+    pipelines = new TunedPipelines(group);
+  }
+
+  <C extends Configuration> Study<C> study(Class<C> kind) {
+    var given = problem;
+    var notes = new ArrayList<String>();
+    var work = new LinkedHashMap<Configuration, Supplier<Work>>();
+    if (given == null) {
+      requireSteps();
+    } else if (layouts == null) {
+      add(given, tuning -> tuning, work, notes);
+    } else {
+      var own = TunedPipelines.attention(given).orElseThrow().layout();
+      var unfused = new LayoutTuning(own, ContextParallel.unfused());
+      work.put(unfused, () -> pipelines.build(given, unfused.tuning()));
+      for (var layout : layouts) {
+        add(
+            TunedPipelines.divided(given, layout),
+            tuning -> new LayoutTuning(layout, (ContextParallel) tuning),
+            work,
+            notes);
+      }
+    }
+    work.putAll(named);
+    families.forEach(
+        (name, family) ->
+            grid.splitCounts()
+                .forEach(splits -> work.put(new OwnSchedule(name, splits), family.apply(splits))));
+    work.keySet().stream()
+        .filter(each -> !kind.isInstance(each))
+        .findFirst()
+        .ifPresent(
+            other -> {
+              throw new BraidException(
+                  "`%s` needs another kind of study; run the tuner that schedule, schedules or layouts returned"
+                      .formatted(other));
+            });
+    return measured(work, Map.of(), notes).cast(kind);
+  }
+
+  private void requireSteps() {
+    if (steps == null) {
+      throw new BraidException(
+          "a tuner needs a problem but has none; call gemm(spec), attention(spec) or steps(name) before run()");
+    }
+    grid.requireNone(steps);
+    if (named.size() < 2) {
+      throw new BraidException(
+          "steps are compared with the first, so there must be 2 or more but were %d; add step(name, chain) or step(name, () -> ...)"
+              .formatted(named.size()));
+    }
+    if (hasCode && timing == Timing.BACK_TO_BACK) {
+      throw new BraidException(
+          "timing must be latency if a step is code, which runs once at a time, but was %s; leave it out"
+              .formatted(timing));
+    }
+  }
+
+  /// Adds the unfused reference of a problem and the tunings to try.
+  private void add(
+      Problem problem,
+      Function<Tuning, Configuration> configuration,
+      SequencedMap<Configuration, Supplier<Work>> work,
+      List<String> notes) {
+    var unfused = Tuning.unfused(problem);
+    work.putIfAbsent(configuration.apply(unfused), () -> pipelines.build(problem, unfused));
+    for (var tuning : grid.possible(problem, notes)) {
+      work.put(configuration.apply(tuning), () -> pipelines.build(problem, tuning));
+    }
+    var verified = pipelines.verified(problem, unfused);
+    if (!verified.equals(problem)) {
+      notes.add("plain loops verify a part of the tokens: " + verified);
+    }
+  }
+
+  ChainStudy tuned(Chain chain) {
+    var best = new ArrayList<>(chain.pipelines().stream().map(Pipeline::tuning).toList());
+    var tuned = new ArrayList<ChainStudy.Tuned>();
+    for (int i = 0; i < best.size(); i++) {
+      int index = i;
+      var pipeline = chain.pipelines().get(index);
+      var feasible = grid.all(pipeline.problem()).stream().filter(pipeline::isFeasible).toList();
+      if (pipeline.group().size() == 1
+          || feasible.isEmpty()
+          || chain.reader(pipeline).isPresent()) {
+        continue;
+      }
+      var work = new LinkedHashMap<Configuration, Supplier<Work>>();
+      Stream.concat(Stream.of(Tuning.unfused(pipeline.problem())), feasible.stream())
+          .forEach(
+              how ->
+                  work.put(
+                      how,
+                      () -> {
+                        var tunings = new ArrayList<>(best);
+                        tunings.set(index, how);
+                        var changed = chain.with(tunings);
+                        return new Work.OfChain(changed, changed::verify, changed::close);
+                      }));
+      var columns = Map.of("tuned", "pipeline %d".formatted(index + 1));
+      var study = measured(work, columns, List.of()).cast(Tuning.class);
+      tuned.add(new ChainStudy.Tuned(index + 1, pipeline.problem().toString(), study));
+      if (study.timesCount()) {
+        best.set(index, study.best());
+      }
+    }
+    boolean alone = chain.pipelines().stream().allMatch(each -> each.group().size() == 1);
+    if (alone && !best.isEmpty()) {
+      return new ChainStudy(best, tuned, Caveats.oneRank(chain.configuration(), 1));
+    }
+    if (tuned.isEmpty()) {
+      throw new BraidException(
+          "%s has no pipeline that can have any of the tunings to try; give other overlaps"
+              .formatted(chain));
+    }
+    return new ChainStudy(best, tuned);
+  }
+
+  /// Builds, verifies and measures the work of each configuration; the first is the reference.
+  ///
+  /// @param also additional columns of the problem
+  /// @param notes lines to show beside the progress
+  private Study<?> measured(
+      SequencedMap<Configuration, Supplier<Work>> work,
+      Map<String, String> also,
+      List<String> notes) {
+    group.agree(
+        "the tuner's configurations",
+        work.keySet().stream().map(String::valueOf).collect(Collectors.joining(", ")));
+    int configurations = work.size() - 1;
+    return new Candidates(
+            group,
+            configurations,
+            plan(configurations),
+            orElse(warmup, Tuner.DEFAULT_WARMUP),
+            hasCode ? Timing.LATENCY : orElse(timing, group.context().backend().timing()),
+            orElse(seed, ThreadLocalRandom.current().nextLong()),
+            machine())
+        .study(
+            work,
+            reference -> {
+              var columns = problem(reference);
+              columns.putAll(also);
+              return columns;
+            },
+            notes);
+  }
+
+  private SequencedMap<String, String> problem(Work reference) {
+    var columns = new LinkedHashMap<String, String>();
+    if (steps != null) {
+      columns.put("steps", steps);
+      columns.put("backend", group.context().backend().kind().toString());
+      columns.put("link", group.context().backend().link());
+    } else if (reference instanceof Work.OfChain pipeline) {
+      columns.putAll(pipeline.chain().problem());
+    }
+    if (layouts != null) {
+      columns.remove(LayoutTuning.COLUMN);
+    }
+    return columns;
+  }
+
+  private Optional<Machine> machine() {
+    var backend = group.context().backend();
+    return Optional.ofNullable(machine)
+        .or(
+            () ->
+                backend.ranksPerDevice() == 1
+                    ? Optional.empty()
+                    : Optional.of(Machine.nearest(backend.deviceName())));
+  }
+
+  private RoundPlan plan(int configurations) {
+    return repeats == null
+        ? RoundPlan.within(
+                orElse(budget, Tuner.DEFAULT_BUDGET),
+                configurations,
+                Tuner.DEFAULT_REPEATS,
+                Tuner.MAX_REPEATS)
+            .untilDecided(group.context().timeToDecide())
+        : RoundPlan.exactly(repeats);
+  }
+
+  private static <T> T orElse(@Nullable T value, T otherwise) {
+    return value == null ? otherwise : value;
+  }
+}
