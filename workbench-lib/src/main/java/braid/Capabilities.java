@@ -102,11 +102,9 @@ public final class Capabilities {
 
   private static String note(ContextParallel.Method method) {
     return switch (method) {
-      case RING -> "reads one rank's keys at a time; or neighborToNeighbor()";
-      case ALL_GATHER_KV -> "needs memory for the keys and values of the whole sequence";
+      case RING, ALL_GATHER_KV, UNFUSED -> "";
       case ULYSSES -> "kvHeads must be a multiple of the ranks";
       case TWO_LEVEL -> "kvHeads must be a multiple of the ranks of a group";
-      case UNFUSED -> "";
     };
   }
 
