@@ -103,8 +103,7 @@ public final class Capabilities {
   private static String note(ContextParallel.Method method) {
     return switch (method) {
       case RING, ALL_GATHER_KV, UNFUSED -> "";
-      case ULYSSES -> "kvHeads must be a multiple of the ranks";
-      case TWO_LEVEL -> "kvHeads must be a multiple of the ranks of a group";
+      case ULYSSES, TWO_LEVEL -> "kvHeads must be a multiple of the ranks that exchange heads";
     };
   }
 

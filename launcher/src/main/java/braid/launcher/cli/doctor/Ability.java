@@ -21,7 +21,7 @@ record Ability(
     String reason) {
   static final String NO_WAY = "";
 
-  private static final String ATTENTION = "forward, backward";
+  private static final String ATTENTION = "attention, both passes";
 
   static List<Ability> overlaps(BackendKind backend) {
     return Capabilities.of(backend).stream()

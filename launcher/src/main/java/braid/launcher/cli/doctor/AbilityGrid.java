@@ -2,9 +2,11 @@ package braid.launcher.cli.doctor;
 
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.SequencedMap;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -21,12 +23,14 @@ final class AbilityGrid {
   private final int columns;
   private final List<String> notes = new ArrayList<>();
 
-  /// @param columns width of the screen, in characters
+  /// @param columns width of the screen, in characters Marks that an earlier table has explained.
+  private final Map<List<String>, String> explained = new HashMap<>();
+
   AbilityGrid(int columns) {
     this.columns = columns;
   }
 
-  /// Returns the lines of one table and of its marks.
+  /// Returns the lines of one table, and of those of its marks that no table has explained yet.
   ///
   /// @param way returns the column of an ability
   /// @param meaning returns the texts that explain a cell in which something is supported
@@ -55,6 +59,9 @@ final class AbilityGrid {
     var lines = new ArrayList<>(aligned(table));
     marks.forEach(
         (texts, mark) -> {
+          if (mark.equals(explained.put(texts, mark))) {
+            return;
+          }
           var first = mark + "  ";
           for (var text : texts) {
             lines.addAll(wrapped(first, text));

@@ -39,7 +39,6 @@ final class AbilityTable {
     lines.add("Overlapped patterns on the %s backend:".formatted(backend));
     lines.addAll(grid.lines(overlaps, Ability::way, AbilityTable::answers));
     if (!attentions.isEmpty()) {
-      lines.add("Attention over a divided sequence:");
       lines.addAll(grid.lines(attentions, Ability::way, AbilityTable::answers));
     }
     if (!collectives.isEmpty()) {
