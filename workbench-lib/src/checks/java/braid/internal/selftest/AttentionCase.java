@@ -64,6 +64,10 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
   private static final int MOST_GROUP = 3;
   private static final int MOST_SEQUENCES = 5;
   private static final int MOST_SPLITS = 4;
+
+  /// A multiple of all numbers of splits.
+  private static final int EQUAL_SPLITS = 12;
+
   private static final int MOST_STREAMS = 3;
 
   /// Factor of the integers in query and key: scores then differ by a few units.
@@ -97,11 +101,16 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     var cases = new ArrayList<AttentionCase>();
     int turn = 0;
     for (boolean isPacked : List.of(false, true)) {
+      var compiled =
+          methods(ranks).stream().map(each -> compiled(random, each, ranks, isPacked)).toList();
       for (var pass : Pass.values()) {
-        for (var method : methods(ranks)) {
+        for (var common : compiled) {
           for (var way : takesTurns ? List.of(ways.get(turn++ % ways.size())) : ways) {
-            var spec = spec(random, ranks, isPacked).dtype(way.dtype);
-            cases.add(random(random, spec, method.over(way.transport), pass, ranks));
+            cases.add(
+                way.dtype == DType.FP32
+                    ? random(random, spec(random, ranks, isPacked), common.method, ranks)
+                        .of(way, pass)
+                    : common.of(way, pass));
           }
         }
         // So that a method's turns differ between passes.
@@ -111,11 +120,31 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     return cases;
   }
 
-  private static AttentionCase random(
-      SplittableRandom random, AttentionSpec spec, ContextParallel method, Pass pass, int ranks) {
+  /// A problem with a tuning of a method, in any type, over any transport.
+  private record Drawn(AttentionSpec spec, ContextParallel method, ContextParallel how) {
+    AttentionCase of(Way way, Pass pass) {
+      return new AttentionCase(spec.dtype(way.dtype), how.over(way.transport), pass);
+    }
+  }
+
+  private static Drawn random(
+      SplittableRandom random, AttentionSpec spec, ContextParallel method, int ranks) {
     int sharing = method.headRanks(ranks);
     var whole = spec.heads(spec.heads() * sharing, spec.kvHeads() * sharing);
-    return new AttentionCase(whole, how(random, method, whole, ranks), pass);
+    return new Drawn(whole, method, how(random, method, whole, ranks));
+  }
+
+  /// Returns the problem of all cases of a method in 16-bit types. cuDNN compiles a plan for every
+  /// size of a block, which takes about a second, so blocks are of few sizes: equal parts of one
+  /// sequence, whole blocks of packed ones.
+  private static Drawn compiled(
+      SplittableRandom random, ContextParallel method, int ranks, boolean isPacked) {
+    int equal = 2 * ranks * EQUAL_SPLITS * (1 + random.nextInt(2));
+    var spec = isPacked ? spec(random, ranks, true) : spec(random, false, equal);
+    var drawn = random(random, spec, method, ranks);
+    return isPacked && method.method() != ContextParallel.Method.UNFUSED
+        ? new Drawn(drawn.spec, method, drawn.how.streams(1).splits(1))
+        : drawn;
   }
 
   /// Returns the methods that the number of ranks allows, with the forms of their exchange.
@@ -138,7 +167,10 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
   }
 
   private static AttentionSpec spec(SplittableRandom random, int ranks, boolean isPacked) {
-    int tokens = ranks + random.nextInt(MOST_TOKENS);
+    return spec(random, isPacked, ranks + random.nextInt(MOST_TOKENS));
+  }
+
+  private static AttentionSpec spec(SplittableRandom random, boolean isPacked, int tokens) {
     int kvHeads = 1 + random.nextInt(MOST_KV_HEADS);
     int headSize = HEAD_SIZES[random.nextInt(HEAD_SIZES.length)];
     var layouts = TokenLayout.values();

@@ -17,8 +17,7 @@ import java.util.List;
 
 /// Cases of the contract of all pipelines.
 public final class PipelineCases {
-  private static final int[][] EVEN_AND_UNEVEN = {{24, 16, 8}, {23, 13, 7}};
-  private static final int[] UNEVEN = EVEN_AND_UNEVEN[1];
+  private static final int SPLITS = 3;
 
   /// Size of one rank's part in each direction; fp8 needs multiples of 16.
   private static final int ALIGNED = 32;
@@ -30,7 +29,7 @@ public final class PipelineCases {
     var cases = new ArrayList<PipelineCase>();
     for (var input : DType.values()) {
       for (var weight : DType.values()) {
-        var spec = uneven(pattern).dtype(input).weight(weight);
+        var spec = uneven(pattern, 2).dtype(input).weight(weight);
         cases.add(new PipelineCase(spec, Overlap.pipelined(2)));
       }
     }
@@ -58,7 +57,7 @@ public final class PipelineCases {
         .flatMap(
             row ->
                 Arrays.stream(DType.values())
-                    .map(dtype -> of(row, uneven(row.pattern()).dtype(dtype), ranks)))
+                    .map(dtype -> of(row, uneven(row.pattern(), ranks).dtype(dtype), ranks)))
         .toList();
   }
 
@@ -66,12 +65,19 @@ public final class PipelineCases {
     return new PipelineCase(spec, how(row, spec, ranks));
   }
 
-  private static GemmSpec uneven(Pattern pattern) {
-    return spec(pattern, UNEVEN[0], UNEVEN[1], UNEVEN[2], UNEVEN[0] * 3L + 1);
+  /// Returns a problem of which every rank has a part, of another size than the next rank's.
+  private static GemmSpec uneven(Pattern pattern, int ranks) {
+    int m = Math.max(23, (SPLITS + 1) * ranks - 1);
+    return spec(pattern, m, Math.max(13, ranks + 3), Math.max(7, ranks + 3), m * 3L + 1);
+  }
+
+  private static GemmSpec even(Pattern pattern, int ranks) {
+    int m = Math.max(24, SPLITS * ranks);
+    return spec(pattern, m, Math.max(16, 2 * ranks), Math.max(8, ranks), m * 3L + 1);
   }
 
   private static Overlap how(Capabilities.Row row, GemmSpec spec, int ranks) {
-    int splits = Math.min(3, mostSplits(spec, row.method(), ranks));
+    int splits = Math.min(SPLITS, mostSplits(spec, row.method(), ranks));
     return overlap(row.method(), splits).over(row.transport());
   }
 
@@ -86,12 +92,8 @@ public final class PipelineCases {
   }
 
   private static List<GemmSpec> sizes(Pattern pattern, int ranks) {
-    var specs = new ArrayList<GemmSpec>();
-    for (var size : EVEN_AND_UNEVEN) {
-      specs.add(spec(pattern, size[0], size[1], size[2], size[0] * 3L + 1));
-    }
-    specs.add(spec(pattern, ranks, ranks, ranks, ranks));
-    return specs;
+    return List.of(
+        even(pattern, ranks), uneven(pattern, ranks), spec(pattern, ranks, ranks, ranks, ranks));
   }
 
   public static GemmSpec spec(Pattern pattern, int m, int n, int k, long beside) {
@@ -131,8 +133,8 @@ public final class PipelineCases {
 
   private static void addFeaturesAndOptions(
       Pattern pattern, Method method, int ranks, List<PipelineCase> cases) {
-    var spec = spec(pattern, 23, 13, 7, 53);
-    var how = overlap(method, 3);
+    var spec = uneven(pattern, ranks);
+    var how = overlap(method, SPLITS);
     for (var features : features(pattern)) {
       for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP16, DType.FP8_E4M3)) {
         cases.add(new PipelineCase(with(spec.dtype(dtype), features), how));
@@ -179,7 +181,7 @@ public final class PipelineCases {
 
   /// Returns a problem whose operands fit the fp8 tensor cores on every rank.
   private static GemmSpec aligned(Pattern pattern, int ranks) {
-    return spec(pattern, 24, ALIGNED * ranks, ALIGNED * ranks, 53);
+    return spec(pattern, Math.max(24, SPLITS * ranks), ALIGNED * ranks, ALIGNED * ranks, 53);
   }
 
   private static List<EnumSet<Feature>> features(Pattern pattern) {
