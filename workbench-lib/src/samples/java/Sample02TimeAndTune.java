@@ -1,0 +1,46 @@
+// 02. Times, a profile, and a study that says which tuning is fastest.
+//
+//     ./braid exec workbench-lib/src/samples/java/Sample02TimeAndTune.java -n 2
+//     ./braid runs latest        # the tables and charts that it has kept
+//
+// Prints, where … is any text:
+//
+//     | 5 iterations took … ms
+//     | rank 0: … spans of 3 iterations
+//     | … splits …
+//     | tried: unfused; pipelined, 1 split; pipelined, 2 splits; pipelined, 4 splits
+//     | take … splits; …
+import braid.*;
+import braid.evidence.*;
+import braid.model.*;
+
+void main() {
+  var world = ProcessGroup.world();
+  var problem = GemmSpec.allGatherGemm(768, 512, 256);
+
+  try (var pipe = Pipeline.on(world).gemm(problem).build()) {
+    // Nanoseconds of each iteration on this rank. All ranks measure together.
+    long[] nanos = pipe.time(5);
+    // What each rank did when, copy by copy and GEMM by GEMM. The profile of all ranks is kept
+    // under runs/, as tables and a timeline.
+    var profile = pipe.profile(3);
+    if (world.rank() == 0) {
+      IO.println("5 iterations took %.2f ms".formatted(LongStream.of(nanos).sum() / 1e6));
+      IO.println(
+          "rank 0: %d spans of %d iterations"
+              .formatted(profile.spans().size(), profile.iterations()));
+    }
+  }
+
+  // The tuner verifies every configuration, then measures all of them in the same rounds. Every
+  // rank gets the same study.
+  Study<Overlap> study = Tuner.on(world).gemm(problem).splits(1, 2, 4).repeats(6).run();
+  var tried = study.trials().stream().map(trial -> trial.configuration().toString());
+  IO.println(study.headline());
+  IO.println("tried: unfused; " + tried.collect(Collectors.joining("; ")));
+
+  // best() is the fastest, or the simplest of those that are as good within the noise.
+  // Six rounds are few: a study that is not decided says how many more would decide it.
+  var decided = study.isDecided() ? "decided" : study.advice().orElse("not decided");
+  IO.println("take " + study.best() + "; " + decided);
+}
