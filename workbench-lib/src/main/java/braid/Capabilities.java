@@ -148,7 +148,7 @@ public final class Capabilities {
 
   private static Row row(
       boolean cuda, Pattern pattern, Method method, Transport transport, MemoryKind kind) {
-    var reason = unsupported(pattern, method);
+    var reason = method.unsupported(pattern);
     if (reason.isEmpty() && !cuda && kind != MemoryKind.NATIVE) {
       reason = NEEDS_CUDA;
     }
@@ -160,14 +160,6 @@ public final class Capabilities {
         reason.isEmpty(),
         reason.isEmpty() ? engine(cuda, transport) : "",
         reason.isEmpty() ? note(pattern, method) : reason);
-  }
-
-  /// Returns why the method cannot overlap the pattern; empty if it can.
-  static String unsupported(Pattern pattern, Method method) {
-    return method == Method.BULK && !pattern.beside()
-        ? "the multiplication needs the communicated data, so the two cannot run side by side in one"
-            + " piece; the nearest is pipelined(1)"
-        : "";
   }
 
   /// Names the unit that moves the bytes.

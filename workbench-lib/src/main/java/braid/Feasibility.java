@@ -30,11 +30,7 @@ final class Feasibility {
 
   private static void check(GemmSpec spec, Overlap how, ProcessGroup group) {
     var pattern = spec.pattern();
-    var reason = Capabilities.unsupported(pattern, how.method());
-    if (!reason.isEmpty()) {
-      throw new BraidException(
-          "%s does not exist for %s: %s".formatted(how.method(), pattern, reason));
-    }
+    how.check(spec, group.size());
     checkSum(
         CollectiveRules.of(group.context().backend().kind()), pattern, how.method(), group.size());
     checkSizes(spec, how, group);

@@ -33,7 +33,7 @@ class CapabilitiesTest {
         .hasSameSizeAs(Capabilities.host())
         .allMatch(
             row ->
-                row.supported() == Capabilities.unsupported(row.pattern(), row.method()).isEmpty())
+                row.supported() == row.method().unsupported(row.pattern()).isEmpty())
         .allMatch(row -> row.supported() ? !row.engine().isEmpty() : !row.note().isEmpty());
   }
 

@@ -272,11 +272,6 @@ class PackedAttentionTest {
             "padded offsets must have room for each sequence but sequence 1 has 5 tokens and room for 4; try padded offset 21 instead of 20");
     assertThatThrownBy(() -> spec.packed(new int[] {0, 9}, new int[] {0, 8, 4}))
         .hasMessageStartingWith("padded offsets must not fall but number 2 is 4 after 8");
-    assertThat(spec.dropout(0)).isEqualTo(spec);
-    assertThatThrownBy(() -> spec.dropout(0.1f))
-        .isInstanceOf(BraidException.class)
-        .hasMessage(
-            "dropout must be 0, since attention has no random state, but was 0.1; drop out of the output instead, or call dropout(0)");
   }
 
   /// Counts the steps that add or round, of sequences within ranks and across them.

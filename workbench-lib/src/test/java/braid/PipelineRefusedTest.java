@@ -5,9 +5,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.model.BackendKind;
 import braid.model.BraidException;
+import braid.model.ChunkOrder;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
+import braid.schedule.Schedule;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /// Calls that pipelines refuse, and their messages.
@@ -58,6 +61,48 @@ class PipelineRefusedTest {
                 .hasMessage("time needs 1 or more iterations but was given 0; try time(10)");
           }
         });
+  }
+
+  @Test
+  void anOptionWithoutEffectIsRefusedByPipelinesAndSchedules() {
+    var sum = GemmSpec.gemmAllReduce(24, 16, 8);
+    var inOutput =
+        "the output of an unfused gemm-all-reduce is in symmetric memory already, where peers write the sums; leave outputInSymmetricMemory() out";
+    var direction =
+        "the order of a ring must be next_first or previous_first, its two directions, but was rank_order; leave order(...) out";
+    var bulk = "bulk does not exist for all-gather-gemm: ";
+    LocalRanks.run(
+        2,
+        world -> {
+          refused(world, SPEC, Overlap.ring().order(ChunkOrder.RANK_ORDER), direction);
+          refused(world, sum, Overlap.ring().order(ChunkOrder.RANK_ORDER), direction);
+          refused(world, sum, Overlap.unfused().outputInSymmetricMemory(), inOutput);
+          refused(world, SPEC, Overlap.bulk(), bulk);
+          // The same options where they have an effect.
+          for (var how :
+              List.of(
+                  Overlap.direct().order(ChunkOrder.RANK_ORDER),
+                  Overlap.pipelined(2).outputInSymmetricMemory())) {
+            Pipeline.on(world).gemm(sum).overlap(how).build().close();
+          }
+          var biased = sum.bias();
+          var placed = Overlap.unfused().outputInSymmetricMemory();
+          try (var pipe = Pipeline.on(world).gemm(biased).overlap(placed).build()) {
+            pipe.run();
+            world.barrier();
+            assertThat(pipe.output(1).toFloats()).containsExactly(pipe.output(0).toFloats());
+            world.barrier();
+          }
+        });
+  }
+
+  private static void refused(ProcessGroup world, GemmSpec spec, Overlap how, String message) {
+    assertThatThrownBy(() -> Pipeline.on(world).gemm(spec).overlap(how).build())
+        .isInstanceOf(BraidException.class)
+        .hasMessageStartingWith(message);
+    assertThatThrownBy(() -> Schedule.of(spec, how, world.size()))
+        .isInstanceOf(BraidException.class)
+        .hasMessageStartingWith(message);
   }
 
   @Test

@@ -115,7 +115,7 @@ class SeedsDTest {
         3,
         world -> {
           for (var method : Method.values()) {
-            if (Capabilities.unsupported(pattern, method).isEmpty()) {
+            if (method.unsupported(pattern).isEmpty()) {
               var spec = PipelineCases.spec(pattern, 23, 13, 7, 50);
               var how = PipelineCases.overlap(method, 2).replay();
               try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
@@ -145,7 +145,7 @@ class SeedsDTest {
         world -> {
           for (var pattern : Pattern.values()) {
             for (var method : Method.values()) {
-              if (Capabilities.unsupported(pattern, method).isEmpty()) {
+              if (method.unsupported(pattern).isEmpty()) {
                 verify(
                     world,
                     PipelineCases.spec(pattern, 31, 7, 5, 71),
@@ -264,7 +264,7 @@ class SeedsDTest {
         1,
         world -> {
           for (var method : Method.values()) {
-            if (Capabilities.unsupported(pattern, method).isEmpty()) {
+            if (method.unsupported(pattern).isEmpty()) {
               verify(
                   world,
                   PipelineCases.spec(pattern, 9, 5, 7, 11),

@@ -82,7 +82,7 @@ class UnfusedWorkTest {
           for (var spec : specs(pattern)) {
             var byMethod = new EnumMap<Method, Work>(Method.class);
             for (var method : Method.values()) {
-              if (Capabilities.unsupported(pattern, method).isEmpty()) {
+              if (method.unsupported(pattern).isEmpty()) {
                 byMethod.put(method, work(world, spec, PipelineCases.overlap(method, 2)));
               }
             }

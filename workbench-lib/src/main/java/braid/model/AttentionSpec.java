@@ -204,16 +204,6 @@ public record AttentionSpec(
         sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, dtype, other);
   }
 
-  /// Accepts a probability of 0; dropout is not supported.
-  public AttentionSpec dropout(float probability) {
-    if (probability != 0) {
-      throw new BraidException(
-          "dropout must be 0, since attention has no random state, but was %s; drop out of the output instead, or call dropout(0)"
-              .formatted(probability));
-    }
-    return this;
-  }
-
   /// Returns the first position that a query at `position` sees. It never falls as the position
   /// rises; for padding, it is after [#lastSeen].
   public long firstSeen(long position) {

@@ -244,6 +244,14 @@ public record GemmSpec(
     return dtype.isFp8() || weightDtype.isFp8();
   }
 
+  /// Returns true if ranks do more with a sum than store it.
+  public boolean finishesSum() {
+    return has(Feature.ACCUMULATE)
+        || has(Feature.BIAS)
+        || has(Feature.GELU)
+        || outputDtype.isFp8();
+  }
+
   /// Stores the input as `k` × `m`, as a weight gradient needs it. In [Pattern#ALL_GATHER_GEMM]
   /// each rank's part is stored as `k` × its rows, and the gathered input as `k` × `m`: a rank's
   /// rows are columns of it, so chunks travel as rows with a stride.

@@ -1,5 +1,6 @@
 package braid.model;
 
+import braid.model.GemmSpec.Pattern;
 import java.util.Locale;
 
 /// Methods by which a pipeline overlaps communication with its GEMM. They differ in time, not in
@@ -16,6 +17,14 @@ public enum Method {
   BULK,
   /// Communication and GEMM in order, each as a whole: the reference.
   UNFUSED;
+
+  /// Returns why the method cannot overlap the pattern; empty if it can.
+  public String unsupported(Pattern pattern) {
+    return this == BULK && !pattern.beside()
+        ? "the multiplication needs the communicated data, so the two cannot run side by side in one"
+            + " piece; the nearest is pipelined(1)"
+        : "";
+  }
 
   @Override
   public String toString() {

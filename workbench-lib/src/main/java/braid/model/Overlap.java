@@ -1,5 +1,6 @@
 package braid.model;
 
+import braid.model.GemmSpec.Pattern;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -268,6 +269,31 @@ public record Overlap(
   /// output (bias, GELU, accumulate), peers write a sum beside it instead.
   public Overlap outputInSymmetricMemory() {
     return with(draft -> draft.symmetricOutput = true);
+  }
+
+  /// Checks that the tuning exists for a problem, and that each of its options has an effect there.
+  ///
+  /// @throws BraidException that names the nearest tuning
+  public void check(GemmSpec spec, int ranks) {
+    var pattern = spec.pattern();
+    var reason = method.unsupported(pattern);
+    if (!reason.isEmpty()) {
+      throw new BraidException("%s does not exist for %s: %s".formatted(method, pattern, reason));
+    }
+    if (method == Method.RING && order == ChunkOrder.RANK_ORDER) {
+      throw new BraidException(
+          "the order of a ring must be %s or %s, its two directions, but was %s; leave order(...) out"
+              .formatted(ChunkOrder.NEXT_FIRST, ChunkOrder.PREVIOUS_FIRST, order));
+    }
+    if (symmetricOutput
+        && method == Method.UNFUSED
+        && pattern == Pattern.GEMM_ALL_REDUCE
+        && ranks > 1
+        && !spec.finishesSum()) {
+      throw new BraidException(
+          "the output of an %s %s is in symmetric memory already, where peers write the sums; leave outputInSymmetricMemory() out"
+              .formatted(method, pattern));
+    }
   }
 
   /// Returns this tuning as columns of a table; defaults have none, except the first four.

@@ -124,14 +124,6 @@ final class Multiplication {
         spec.outputDtype().isFp8());
   }
 
-  /// Returns whether ranks do more with a sum than store it.
-  static boolean finishes(GemmSpec spec) {
-    return spec.has(Feature.ACCUMULATE)
-        || spec.has(Feature.BIAS)
-        || spec.has(Feature.GELU)
-        || spec.outputDtype().isFp8();
-  }
-
   /// Multiplies all rows, in pieces, beside a collective of other data.
   void multiplyBeside(Program program, Buffer input) {
     var all = new Slice(0, spec.m());

@@ -60,7 +60,7 @@ final class ScatterPlanner {
             overlap,
             ranks,
             overlap.symmetricOutput()
-                || (all && method == Method.UNFUSED && !Multiplication.finishes(spec)));
+                || (all && method == Method.UNFUSED && !spec.finishesSum()));
     this.chunks = GemmPlanner.chunks(spec, overlap, ranks);
     var dtype = spec.sumDtype();
     long columns = beside ? 1 : spec.n();
@@ -82,7 +82,7 @@ final class ScatterPlanner {
     } else if (all) {
       // Owners still send a sum while they finish it, so it is kept apart from the output.
       sums =
-          gemm.output.symmetric() && !Multiplication.finishes(spec)
+          gemm.output.symmetric() && !spec.finishesSum()
               ? gemm.output
               : builder.symmetric("sums", dtype, spec.m(), columns);
     } else {
@@ -333,7 +333,7 @@ final class ScatterPlanner {
               chunk,
               parts,
               sums.on(rank, rows),
-              Multiplication.finishes(gemm.spec) ? Finish.NONE : gemm.finish(true));
+              gemm.spec.finishesSum() ? Finish.NONE : gemm.finish(true));
           spread.ifPresent(on -> spread(on, chunk, rows));
         }
         case GEMM_REDUCE_SCATTER ->
@@ -456,7 +456,7 @@ final class ScatterPlanner {
       }
       var sum = sums.on(rank, rows);
       var out = gemm.output.on(rank, rows);
-      if (Multiplication.finishes(gemm.spec)) {
+      if (gemm.spec.finishesSum()) {
         program.reduce(on.finisher(), chunk, List.of(sum), out, gemm.finish(true));
       } else {
         program.copy(on.finisher(), chunk, sum, out);

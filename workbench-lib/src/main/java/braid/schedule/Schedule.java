@@ -70,7 +70,11 @@ public final class Schedule implements Displayable {
   /// Returns the schedule of a problem and its tuning.
   public static Schedule of(Problem problem, Tuning tuning, int ranks) {
     return switch (problem) {
-      case GemmSpec spec -> GemmPlanner.plan(spec, tuning.require(Overlap.class, spec), ranks);
+      case GemmSpec spec -> {
+        var overlap = tuning.require(Overlap.class, spec);
+        overlap.check(spec, ranks);
+        yield GemmPlanner.plan(spec, overlap, ranks);
+      }
       case AttentionSpec spec -> {
         var method = tuning.require(ContextParallel.class, spec);
         method.check(spec, ranks);

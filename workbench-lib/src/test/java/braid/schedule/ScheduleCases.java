@@ -2,6 +2,7 @@ package braid.schedule;
 
 import braid.Capabilities;
 import braid.model.AttentionSpec;
+import braid.model.BraidException;
 import braid.model.ChunkOrder;
 import braid.model.ContextParallel;
 import braid.model.DType;
@@ -317,8 +318,18 @@ final class ScheduleCases {
       int ranks,
       UnaryOperator<Overlap> change) {
     boolean whole = method == Method.BULK || method == Method.UNFUSED;
-    if (!whole || splits == 1 || splits == 3) {
-      cases.add(new GemmCase(spec, change.apply(how(method, whole ? 1 : splits)), ranks));
+    var how = change.apply(how(method, whole ? 1 : splits));
+    if ((!whole || splits == 1 || splits == 3) && isPossible(spec, how, ranks)) {
+      cases.add(new GemmCase(spec, how, ranks));
+    }
+  }
+
+  private static boolean isPossible(GemmSpec spec, Overlap how, int ranks) {
+    try {
+      how.check(spec, ranks);
+      return true;
+    } catch (BraidException _) {
+      return false;
     }
   }
 

@@ -180,6 +180,7 @@ class HintsTest {
         "Pipeline.on(world).gemm(spec).build().overlap() => the tuning of a pipeline is `pipe.tuning()`: `Pipeline.on(world).gemm(spec).build().tuning()`",
         "Pipeline.on(world).gemm(spec).build().spec() => the problem of a pipeline is `pipe.problem()`, a GemmSpec, an AttentionSpec or an AttentionGradientSpec: `Pipeline.on(world).gemm(spec).build().problem()`",
         "Pipeline.on(world).gemm(spec).replay() => a tuning or a schedule is replayed: `overlap(how.replay())`, `schedule(plan.replay())`",
+        "AttentionSpec.of(8, 1, 4).dropout(0) => attention has no dropout, since it has no random state; leave it out, or drop numbers of the output",
         "Chain.on(world).links() => `chain.links()` is now `chain.pipelines()`: `Chain.on(world).pipelines()`",
         "world.size => write `world.size()`",
         "world.getRank() => did you mean `rank`?",

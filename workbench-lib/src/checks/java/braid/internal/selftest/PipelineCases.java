@@ -1,6 +1,7 @@
 package braid.internal.selftest;
 
 import braid.Capabilities;
+import braid.model.BraidException;
 import braid.model.ChunkOrder;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -217,12 +218,13 @@ public final class PipelineCases {
     for (var order : ChunkOrder.values()) {
       options.add(how.order(order));
     }
+    options.add(how.outputInSymmetricMemory());
+    options.removeIf(option -> !isPossible(spec, option, ranks));
     for (var priority : Priority.values()) {
       options.add(how.priority(priority));
     }
     options.add(how.over(Transport.WORKERS).workers(3));
     options.add(how.replay());
-    options.add(how.outputInSymmetricMemory());
     if (how.method() != Method.BULK && how.method() != Method.UNFUSED) {
       options.add(how.streams(2));
       options.add(how.streams(4).replay());
@@ -236,6 +238,16 @@ public final class PipelineCases {
       }
     }
     return options;
+  }
+
+  /// Returns true if each option of the tuning has an effect on the problem.
+  static boolean isPossible(GemmSpec spec, Overlap how, int ranks) {
+    try {
+      how.check(spec, ranks);
+      return true;
+    } catch (BraidException _) {
+      return false;
+    }
   }
 
   static int largestPart(GemmSpec spec, Method method, int ranks) {

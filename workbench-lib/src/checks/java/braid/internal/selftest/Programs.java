@@ -272,7 +272,7 @@ public record Programs(
       var how =
           PipelineCases.overlap(method, 1 + random.nextInt(MOST_SPLITS))
               .over(row.transport())
-              .order(any(List.of(ChunkOrder.values())))
+              .order(any(orders(method)))
               .priority(any(List.of(Priority.values())));
       if (row.transport() == Transport.WORKERS) {
         how = how.workers(1 + random.nextInt(MOST_WORKERS));
@@ -287,7 +287,16 @@ public record Programs(
       if (random.nextInt(3) == 0) {
         how = how.replay();
       }
-      return random.nextInt(3) == 0 ? how.outputInSymmetricMemory() : how;
+      var placed = how.outputInSymmetricMemory();
+      return random.nextInt(3) == 0 && PipelineCases.isPossible(spec, placed, members)
+          ? placed
+          : how;
+    }
+
+    private static List<ChunkOrder> orders(Method method) {
+      return method == Method.RING
+          ? List.of(ChunkOrder.NEXT_FIRST, ChunkOrder.PREVIOUS_FIRST)
+          : List.of(ChunkOrder.values());
     }
 
     private int[] cuts(int end) {
