@@ -20,14 +20,14 @@ import org.jspecify.annotations.Nullable;
 
 /// The caller's tensors that a pipeline works on, by part.
 final class Bindings {
-  private final EnumMap<Part, PipelineTensor> tensors = new EnumMap<>(Part.class);
+  private final EnumMap<Part, Tensor> tensors = new EnumMap<>(Part.class);
 
   /// Symmetric memory that tensors of another plan are views of.
   private final EnumMap<Part, Shared> shared = new EnumMap<>(Part.class);
 
   private record Shared(SymmetricMemory memory, MemoryKind kind) {}
 
-  void add(Part part, PipelineTensor tensor) {
+  void add(Part part, Tensor tensor) {
     var before = tensors.putIfAbsent(part, tensor);
     if (before != null) {
       throw new BraidException(
@@ -98,7 +98,7 @@ final class Bindings {
         });
   }
 
-  private static void checkPlace(Part part, PipelineTensor tensor, ProcessGroup group) {
+  private static void checkPlace(Part part, Tensor tensor, ProcessGroup group) {
     switch (tensor) {
       case SymmetricTensor all -> {
         if (!all.group().equals(group)) {
@@ -114,7 +114,7 @@ final class Bindings {
                   .formatted(part, mine));
         }
       }
-      case Tensor view -> {
+      case TensorView view -> {
         if (!view.isReachedBy(group.context().backend().access())) {
           throw new BraidException(
               "%s must be one place in the memory that streams work on but %s is not; give a view of one rank's tensor on the device"
@@ -125,7 +125,7 @@ final class Bindings {
   }
 
   private static void checkShape(
-      Part part, PipelineTensor tensor, Problem problem, ProcessGroup group) {
+      Part part, Tensor tensor, Problem problem, ProcessGroup group) {
     var mine = part.sizes(problem, group.size(), group.rank());
     var wanted = part.dtype(problem);
     boolean fits =
@@ -141,7 +141,7 @@ final class Bindings {
               .formatted(
                   part,
                   problem,
-                  Tensor.text(mine),
+                  TensorView.text(mine),
                   group.rank(),
                   group.size(),
                   text(tensor),
@@ -157,7 +157,7 @@ final class Bindings {
   /// Returns how to allocate a tensor that fits. A symmetric tensor has the same sizes on all
   /// ranks; the parts of ranks may differ.
   private static String remedy(
-      Part part, PipelineTensor tensor, Problem problem, ProcessGroup group, List<Long> mine) {
+      Part part, Tensor tensor, Problem problem, ProcessGroup group, List<Long> mine) {
     if (!(tensor instanceof SymmetricTensor)) {
       return "allocate it with shape(%s)".formatted(sizes(mine));
     }
@@ -194,7 +194,7 @@ final class Bindings {
     return a == b || (a.isStoredAsFp32() && b.isStoredAsFp32());
   }
 
-  private void checkAlone(Part part, PipelineTensor tensor, Problem problem) {
+  private void checkAlone(Part part, Tensor tensor, Problem problem) {
     for (var other : tensors.entrySet()) {
       boolean written = !part.given(problem) || !other.getKey().given(problem);
       if (other.getKey() != part && written && overlap(tensor, other.getValue())) {
@@ -205,22 +205,22 @@ final class Bindings {
     }
   }
 
-  private static boolean overlap(PipelineTensor one, PipelineTensor other) {
+  private static boolean overlap(Tensor one, Tensor other) {
     return segment(one).asOverlappingSlice(segment(other)).isPresent();
   }
 
-  private static String text(PipelineTensor tensor) {
-    return tensor instanceof Tensor view
-        ? "a view %s %s".formatted(Tensor.text(view.shape()), view.dtype())
+  private static String text(Tensor tensor) {
+    return tensor instanceof TensorView view
+        ? "a view %s %s".formatted(TensorView.text(view.shape()), view.dtype())
         : tensor.toString();
   }
 
   /// This rank's memory of a tensor.
-  private static MemorySegment segment(PipelineTensor tensor) {
+  private static MemorySegment segment(Tensor tensor) {
     return switch (tensor) {
       case SymmetricTensor all -> all.memory().on(all.group().rank());
       case LocalTensor mine -> mine.segment();
-      case Tensor view -> view.memory();
+      case TensorView view -> view.memory();
     };
   }
 
@@ -231,11 +231,11 @@ final class Bindings {
     }
   }
 
-  private static void checkOpen(PipelineTensor tensor) {
+  private static void checkOpen(Tensor tensor) {
     switch (tensor) {
       case SymmetricTensor all -> all.checkOpen();
       case LocalTensor mine -> mine.checkOpen();
-      case Tensor view -> view.checkAlive();
+      case TensorView view -> view.checkAlive();
     }
   }
 
@@ -265,7 +265,7 @@ final class Bindings {
                         part,
                         switch (tensor) {
                           case SymmetricTensor all -> "in " + all.identity();
-                          case LocalTensor _, Tensor _ ->
+                          case LocalTensor _, TensorView _ ->
                               shared.containsKey(part) ? "of an attention" : "in local memory";
                         })));
     return words.isEmpty() ? "" : ", " + String.join(", ", words);

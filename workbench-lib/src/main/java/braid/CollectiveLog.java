@@ -37,8 +37,8 @@ final class CollectiveLog {
     add(pattern);
     shapes.add(
         result.equals(x.shape())
-            ? Tensor.text(result)
-            : "%s to %s".formatted(Tensor.text(x.shape()), Tensor.text(result)));
+            ? TensorView.text(result)
+            : "%s to %s".formatted(TensorView.text(x.shape()), TensorView.text(result)));
     dtypes.add(x.dtype().toString());
     kinds.add(x.kind().toString());
   }

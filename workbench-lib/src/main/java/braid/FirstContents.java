@@ -16,7 +16,7 @@ final class FirstContents {
 
   private FirstContents() {}
 
-  static void fill(Part part, Tensor tensor, int rank) {
+  static void fill(Part part, TensorView tensor, int rank) {
     var _ =
         switch (part) {
           case INPUT -> tensor.fillIntegers(INPUT_SEED + rank);

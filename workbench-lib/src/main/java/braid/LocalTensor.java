@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// Filled with zeros at first. Allocating and closing wait for no other rank.
-public final class LocalTensor implements PipelineTensor, AutoCloseable {
+public final class LocalTensor implements Tensor, AutoCloseable {
   private final ProcessGroup group;
   private final List<Long> shape;
   private final DType dtype;
@@ -126,16 +126,16 @@ public final class LocalTensor implements PipelineTensor, AutoCloseable {
       } catch (ArithmeticException e) {
         throw new BraidException(
             "shape %s must be less than 2^63 bytes; is it in elements?"
-                .formatted(Tensor.text(shape)),
+                .formatted(TensorView.text(shape)),
             e);
       }
     }
   }
 
   /// Returns a view of the data, valid until the tensor is closed.
-  public synchronized Tensor view() {
+  public synchronized TensorView view() {
     checkOpen();
-    return new Tensor(shape, dtype, List.of(memory.segment()), this::ended, access);
+    return new TensorView(shape, dtype, List.of(memory.segment()), this::ended, access);
   }
 
   MemorySegment segment() {
@@ -150,7 +150,7 @@ public final class LocalTensor implements PipelineTensor, AutoCloseable {
   }
 
   private String ended() {
-    return "local tensor %s %s is closed; allocate it again".formatted(Tensor.text(shape), dtype);
+    return "local tensor %s %s is closed; allocate it again".formatted(TensorView.text(shape), dtype);
   }
 
   @Override
@@ -180,6 +180,6 @@ public final class LocalTensor implements PipelineTensor, AutoCloseable {
 
   @Override
   public String toString() {
-    return "local tensor %s %s%s".formatted(Tensor.text(shape), dtype, pinned ? ", pinned" : "");
+    return "local tensor %s %s%s".formatted(TensorView.text(shape), dtype, pinned ? ", pinned" : "");
   }
 }

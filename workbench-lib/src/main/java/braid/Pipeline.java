@@ -180,91 +180,91 @@ public final class Pipeline implements AutoCloseable {
     /// read or write must be symmetric. Otherwise the pipeline copies within the iteration, and the
     /// profile shows the copy. One pipeline's output may be another one's input:
     /// `input(first.output())`, or one tensor that both are bound to.
-    public Builder input(PipelineTensor tensor) {
+    public Builder input(Tensor tensor) {
       return bind(Part.INPUT, tensor);
     }
 
     /// Sets the tensor to read the weight from; see [#input].
-    public Builder weight(PipelineTensor tensor) {
+    public Builder weight(Tensor tensor) {
       return bind(Part.WEIGHT, tensor);
     }
 
     /// Sets the tensor to read the bias from; see [#input]. It may have any shape with as many
     /// numbers.
-    public Builder bias(PipelineTensor tensor) {
+    public Builder bias(Tensor tensor) {
       return bind(Part.BIAS, tensor);
     }
 
     /// Sets the tensor to write the output to, or to add it to if the problem accumulates; see
     /// [#input]. The gradients of attention read it: it holds the output of the forward pass.
-    public Builder output(PipelineTensor tensor) {
+    public Builder output(Tensor tensor) {
       return bind(Part.OUTPUT, tensor);
     }
 
     /// Sets the tensor to write the pre-activation to; see [#input].
-    public Builder preActivation(PipelineTensor tensor) {
+    public Builder preActivation(Tensor tensor) {
       return bind(Part.PRE_ACTIVATION, tensor);
     }
 
     /// Sets the tensor to gather the input into; see [#input].
-    public Builder gatheredInput(PipelineTensor tensor) {
+    public Builder gatheredInput(Tensor tensor) {
       return bind(Part.GATHERED_INPUT, tensor);
     }
 
     /// Sets the tensor to communicate beside the multiplication; see [#input]. It may have any
     /// shape with as many numbers.
-    public Builder besideInput(PipelineTensor tensor) {
+    public Builder besideInput(Tensor tensor) {
       return bind(Part.BESIDE_INPUT, tensor);
     }
 
     /// Sets the tensor for the result of the communication beside the multiplication; see [#input].
     /// It may have any shape with as many numbers.
-    public Builder besideOutput(PipelineTensor tensor) {
+    public Builder besideOutput(Tensor tensor) {
       return bind(Part.BESIDE_OUTPUT, tensor);
     }
 
     /// Sets the tensor to read the query from; see [#input]. If heads are divided among ranks,
     /// other ranks access all tensors of the attention.
-    public Builder query(PipelineTensor tensor) {
+    public Builder query(Tensor tensor) {
       return bind(Part.QUERY, tensor);
     }
 
     /// Sets the tensor to read the key from; see [#input]. Other ranks read it.
-    public Builder key(PipelineTensor tensor) {
+    public Builder key(Tensor tensor) {
       return bind(Part.KEY, tensor);
     }
 
     /// Sets the tensor to read the value from; see [#input]. Other ranks read it.
-    public Builder value(PipelineTensor tensor) {
+    public Builder value(Tensor tensor) {
       return bind(Part.VALUE, tensor);
     }
 
     /// Sets the tensor to write the log-sum-exp to; see [#input]. The gradients read it.
-    public Builder lse(PipelineTensor tensor) {
+    public Builder lse(Tensor tensor) {
       return bind(Part.LSE, tensor);
     }
 
     /// Sets the tensor to read the output's gradient from; see [#input].
-    public Builder outputGradient(PipelineTensor tensor) {
+    public Builder outputGradient(Tensor tensor) {
       return bind(Part.OUTPUT_GRADIENT, tensor);
     }
 
     /// Sets the tensor to write the query's gradient to; see [#input].
-    public Builder queryGradient(PipelineTensor tensor) {
+    public Builder queryGradient(Tensor tensor) {
       return bind(Part.QUERY_GRADIENT, tensor);
     }
 
     /// Sets the tensor to write the key's gradient to; see [#input].
-    public Builder keyGradient(PipelineTensor tensor) {
+    public Builder keyGradient(Tensor tensor) {
       return bind(Part.KEY_GRADIENT, tensor);
     }
 
     /// Sets the tensor to write the value's gradient to; see [#input].
-    public Builder valueGradient(PipelineTensor tensor) {
+    public Builder valueGradient(Tensor tensor) {
       return bind(Part.VALUE_GRADIENT, tensor);
     }
 
-    private Builder bind(Part part, PipelineTensor tensor) {
+    private Builder bind(Part part, Tensor tensor) {
       Given.check("tensor", tensor);
       bindings.add(part, tensor);
       return this;
@@ -396,7 +396,7 @@ public final class Pipeline implements AutoCloseable {
 
   /// Returns a tensor of the problem on this rank. Write inputs between runs; other ranks may read
   /// them during a run.
-  public Tensor tensor(Part part) {
+  public TensorView tensor(Part part) {
     Given.check("part", part);
     if (lease.plan().view(part).isEmpty()
         || (part == Part.GATHERED_INPUT
@@ -431,33 +431,33 @@ public final class Pipeline implements AutoCloseable {
   /// Returns this rank's part of the input: its rows × `k` if the input is gathered, `m` × its part
   /// of `k` if products are added, and `m` × `k` otherwise; with `transposedInput()` the other way
   /// round.
-  public Tensor input() {
+  public TensorView input() {
     return tensor(Part.INPUT);
   }
 
   /// Returns this rank's part of the weight: `k` × its columns if the input is gathered, its part
   /// of `k` × `n` if products are added, and `k` × `n` otherwise; with `transposedWeight()` the
   /// other way round.
-  public Tensor weight() {
+  public TensorView weight() {
     return tensor(Part.WEIGHT);
   }
 
   /// Returns the bias: one number per column of this rank, in the output's type (BF16 if that is
   /// FP8). Ranks with the same columns must have the same bias, since it is added once.
-  public Tensor bias() {
+  public TensorView bias() {
     return tensor(Part.BIAS);
   }
 
   /// Returns this rank's part of the output of the last run: `m` × its columns if the input is
   /// gathered, its rows × `n` if a sum is scattered, and `m` × `n` otherwise. Of attention, the
   /// output of its tokens; the gradients read it.
-  public Tensor output() {
+  public TensorView output() {
     return tensor(Part.OUTPUT);
   }
 
   /// Returns a rank's part of the output; only for outputs in symmetric memory. Before you read
   /// another rank's part, make sure that it has been written, by a barrier for example.
-  public Tensor output(int rank) {
+  public TensorView output(int rank) {
     checkOpen();
     if (rank < 0 || rank >= group().size()) {
       throw new BraidException(
@@ -477,65 +477,65 @@ public final class Pipeline implements AutoCloseable {
 
   /// Returns the values before the GELU, of the last run, in the output's type (BF16 if that is
   /// FP8).
-  public Tensor preActivation() {
+  public TensorView preActivation() {
     return tensor(Part.PRE_ACTIVATION);
   }
 
   /// Returns the input of all ranks, `m` × `k`, as gathered by the last run; with
   /// `transposedInput()` the other way round.
-  public Tensor gatheredInput() {
+  public TensorView gatheredInput() {
     return tensor(Part.GATHERED_INPUT);
   }
 
   /// Returns this rank's part of the tensor that is communicated beside the multiplication.
-  public Tensor besideInput() {
+  public TensorView besideInput() {
     return tensor(Part.BESIDE_INPUT);
   }
 
   /// Returns the result of the communication beside the multiplication, of the last run.
-  public Tensor besideOutput() {
+  public TensorView besideOutput() {
     return tensor(Part.BESIDE_OUTPUT);
   }
 
   /// Returns the query of this rank's tokens: a row per token, in the order of the layout.
-  public Tensor query() {
+  public TensorView query() {
     return tensor(Part.QUERY);
   }
 
   /// Returns the key of this rank's tokens.
-  public Tensor key() {
+  public TensorView key() {
     return tensor(Part.KEY);
   }
 
   /// Returns the value of this rank's tokens.
-  public Tensor value() {
+  public TensorView value() {
     return tensor(Part.VALUE);
   }
 
   /// Returns the log-sum-exp of the scores of this rank's tokens, of the last run: a number per
   /// head, in FP32. The gradients read it.
-  public Tensor lse() {
+  public TensorView lse() {
     return tensor(Part.LSE);
   }
 
   /// Returns the gradient of the output of this rank's tokens.
-  public Tensor outputGradient() {
+  public TensorView outputGradient() {
     return tensor(Part.OUTPUT_GRADIENT);
   }
 
   /// Returns the gradient of the query of this rank's tokens, of the last run.
-  public Tensor queryGradient() {
+  public TensorView queryGradient() {
     return tensor(Part.QUERY_GRADIENT);
   }
 
   /// Returns the gradient of the key of this rank's tokens, of the last run: the sum over the
   /// queries of all ranks, and over the heads that share it.
-  public Tensor keyGradient() {
+  public TensorView keyGradient() {
     return tensor(Part.KEY_GRADIENT);
   }
 
   /// Returns the gradient of the value of this rank's tokens, of the last run; see [#keyGradient].
-  public Tensor valueGradient() {
+  public TensorView valueGradient() {
     return tensor(Part.VALUE_GRADIENT);
   }
 

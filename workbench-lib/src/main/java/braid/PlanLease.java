@@ -178,16 +178,16 @@ final class PlanLease implements AutoCloseable {
     return key.kind();
   }
 
-  Tensor open(Part part) {
+  TensorView open(Part part) {
     checkOpen();
     return tensor(part);
   }
 
-  private Tensor tensor(Part part) {
+  private TensorView tensor(Part part) {
     var view = plan.view(part).orElseThrow();
     return plan.isBound(part)
         // The view ends with the caller's tensor.
-        ? new Tensor(
+        ? new TensorView(
             view.shape(),
             view.dtype(),
             List.of(view.memory()),
@@ -202,8 +202,8 @@ final class PlanLease implements AutoCloseable {
   }
 
   /// Returns a tensor of a view, which ends with this lease.
-  Tensor tensor(View view) {
-    return new Tensor(
+  TensorView tensor(View view) {
+    return new TensorView(
         view.shape(),
         view.dtype(),
         List.of(views.of(view.memory())),

@@ -204,9 +204,9 @@ public final class ProcessGroup implements AutoCloseable {
   /// Returns the numbers of every member's tensor, by rank, on every member. All tensors have one
   /// shape. The numbers travel through the host: use this to inspect and check, and [Collectives]
   /// for work.
-  public List<float[]> gather(Tensor mine) {
+  public List<float[]> gather(TensorView mine) {
     Given.check("mine", mine);
-    return gather("gather of a %s tensor".formatted(Tensor.text(mine.shape())), mine.toFloats());
+    return gather("gather of a %s tensor".formatted(TensorView.text(mine.shape())), mine.toFloats());
   }
 
   /// Returns the numbers of every member, by rank, on every member. All have as many.

@@ -67,14 +67,14 @@ record ShapeRules(ProcessGroup group, Collective collective, String name, Symmet
           "%s: y must be %s (%s) for `%s` %s on %d ranks but `%s` is %s; allocate y as %s"
               .formatted(
                   this,
-                  Tensor.text(shape),
+                  TensorView.text(shape),
                   rule,
                   x.name(),
-                  Tensor.text(x.shape()),
+                  TensorView.text(x.shape()),
                   group.size(),
                   y.name(),
-                  Tensor.text(y.shape()),
-                  Tensor.text(shape)));
+                  TensorView.text(y.shape()),
+                  TensorView.text(shape)));
     }
   }
 
@@ -112,8 +112,8 @@ record ShapeRules(ProcessGroup group, Collective collective, String name, Symmet
                   this,
                   ranks,
                   x.name(),
-                  Tensor.text(x.shape()),
-                  Tensor.text(withFirst((first / ranks + 1) * ranks))));
+                  TensorView.text(x.shape()),
+                  TensorView.text(withFirst((first / ranks + 1) * ranks))));
     }
     return withFirst(first / ranks);
   }

@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Filled with zeros at first. A tensor does not synchronize: before you read another rank's part,
 /// make sure that it has been written, by a barrier or a pipeline's signals.
-public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
+public final class SymmetricTensor implements Tensor, AutoCloseable {
   private static final double BYTES_PER_GIB = 1 << 30;
   private static final Progress.Task ALLOCATING =
       new Progress.Task("allocating", "allocated", "tensor");
@@ -95,7 +95,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
       if (Arrays.stream(sizes).anyMatch(size -> size < 1)) {
         throw new BraidException(
             "every size of shape must be 1 or more but it was %s"
-                .formatted(Tensor.text(boxed(sizes))));
+                .formatted(TensorView.text(boxed(sizes))));
       }
       shape = boxed(sizes);
       return this;
@@ -143,7 +143,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
       var call =
           Call.of(
               "allocate `%s`".formatted(label),
-              "%s %s %s".formatted(Tensor.text(shape()), dtype(), resolved));
+              "%s %s %s".formatted(TensorView.text(shape()), dtype(), resolved));
       var memory = take(call, resolved, label, bytes);
       try {
         var tensor = new SymmetricTensor(this, label, resolved, memory);
@@ -189,7 +189,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
       } catch (ArithmeticException e) {
         throw new BraidException(
             "shape %s of %s on %d ranks must be less than 2^63 bytes; is it in elements?"
-                .formatted(Tensor.text(shape()), dtype(), group.size()),
+                .formatted(TensorView.text(shape()), dtype(), group.size()),
             e);
       }
     }
@@ -200,13 +200,13 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
   }
 
   /// Returns this rank's part.
-  public Tensor local() {
+  public TensorView local() {
     checkOpen();
     return on(group.rank());
   }
 
   /// Returns a rank's part, as mapped into this rank.
-  public Tensor on(int rank) {
+  public TensorView on(int rank) {
     checkOpen();
     if (rank < 0 || rank >= group.size()) {
       throw new BraidException(
@@ -218,7 +218,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
 
   /// Returns all parts as one view, whose first size is the number of ranks. Parts that are not
   /// contiguous are reached piece by piece.
-  public Tensor all() {
+  public TensorView all() {
     checkOpen();
     var whole = new ArrayList<Long>();
     whole.add((long) group.size());
@@ -227,16 +227,16 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
       return view(whole, memory.all());
     }
     var pieces = new ConcatenatedAccess(access(), memory.parts());
-    return new Tensor(
+    return new TensorView(
         whole, dtype, List.of(pieces.whole()), memory.parts().getFirst(), this::ended, pieces);
   }
 
   /// Returns a view whose writes go to every rank's part and whose reads use this rank's. The host
   /// backend writes to the parts in order.
-  public Tensor multicast() {
+  public TensorView multicast() {
     checkOpen();
     // This rank's part comes first, since reads use the first.
-    return new Tensor(
+    return new TensorView(
         shape,
         dtype,
         IntStream.range(0, group.size())
@@ -246,8 +246,8 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
         access());
   }
 
-  private Tensor view(List<Long> sizes, MemorySegment place) {
-    return new Tensor(sizes, dtype, List.of(place), this::ended, access());
+  private TensorView view(List<Long> sizes, MemorySegment place) {
+    return new TensorView(sizes, dtype, List.of(place), this::ended, access());
   }
 
   private Access access() {
@@ -320,6 +320,6 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
   @Override
   public String toString() {
     return "symmetric tensor `%s` %s %s %s on %s"
-        .formatted(name, Tensor.text(shape), dtype, kind, group);
+        .formatted(name, TensorView.text(shape), dtype, kind, group);
   }
 }

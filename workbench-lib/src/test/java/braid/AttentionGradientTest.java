@@ -521,7 +521,7 @@ class AttentionGradientTest {
         });
   }
 
-  private static void refuses(Pipeline backward, Tensor part, double[] all, String message) {
+  private static void refuses(Pipeline backward, TensorView part, double[] all, String message) {
     var numbers = new float[all.length];
     for (int i = 0; i < all.length; i++) {
       numbers[i] = (float) all[i];

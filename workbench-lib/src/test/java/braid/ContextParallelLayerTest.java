@@ -226,7 +226,7 @@ class ContextParallelLayerTest {
   }
 
   private static Pipeline projection(
-      OnRank of, ProcessGroup group, PipelineTensor from, PipelineTensor to, float[] weight) {
+      OnRank of, ProcessGroup group, Tensor from, Tensor to, float[] weight) {
     int m = Math.toIntExact(from.shape().getFirst());
     int k = Math.toIntExact(from.shape().getLast());
     int n = Math.toIntExact(to.shape().getLast());
@@ -388,7 +388,7 @@ class ContextParallelLayerTest {
   }
 
   /// The output of the last projection.
-  private static Tensor output(Chain chain) {
+  private static TensorView output(Chain chain) {
     return chain.pipelines().getLast().output();
   }
 

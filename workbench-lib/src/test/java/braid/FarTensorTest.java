@@ -116,9 +116,9 @@ class FarTensorTest {
     }
   }
 
-  private static Tensor tensor(Far far, Arena arena, DType dtype, long rows, long columns) {
+  private static TensorView tensor(Far far, Arena arena, DType dtype, long rows, long columns) {
     var near = arena.allocate(rows * columns * dtype.bytes(), Long.BYTES);
-    return new Tensor(List.of(rows, columns), dtype, far.place(near), far);
+    return new TensorView(List.of(rows, columns), dtype, far.place(near), far);
   }
 
   @ParameterizedTest
@@ -193,10 +193,10 @@ class FarTensorTest {
     var far = new Far();
     try (var arena = Arena.ofConfined()) {
       var near = arena.allocate(24, Long.BYTES);
-      Tensor view;
+      TensorView view;
       try (var lifetime = new Lifetime()) {
         var memory = lifetime.of(far.place(near));
-        view = new Tensor(List.of(2L, 3L), DType.FP32, List.of(memory), () -> "it is closed", far);
+        view = new TensorView(List.of(2L, 3L), DType.FP32, List.of(memory), () -> "it is closed", far);
         view.fill(1);
       }
       var other = tensor(far, arena, DType.FP32, 2, 3);
@@ -225,7 +225,7 @@ class FarTensorTest {
   void moreValuesThanAnArrayHoldsAreRefusedInOneLine() {
     var far = new Far();
     var memory = MemorySegment.ofAddress(FAR).reinterpret(4L << 32);
-    var large = new Tensor(List.of(1L << 16, 1L << 16), DType.FP32, memory, far);
+    var large = new TensorView(List.of(1L << 16, 1L << 16), DType.FP32, memory, far);
     assertThatThrownBy(large::toFloats)
         .isInstanceOf(BraidException.class)
         .hasMessage(

@@ -56,8 +56,8 @@ final class InFlight implements AutoCloseable {
     if (spec.has(Feature.GATHERED_INPUT)) {
       writes.add(pipe.gatheredInput());
     }
-    inputs = reads.stream().map(Tensor::segment).toList();
-    outputs = writes.stream().map(Tensor::segment).toList();
+    inputs = reads.stream().map(TensorView::segment).toList();
+    outputs = writes.stream().map(TensorView::segment).toList();
     for (int i = 0; i < ITERATIONS; i++) {
       int iteration = i;
       reads.forEach(

@@ -91,7 +91,7 @@ class OwnTensorsTest {
     return Stream.of(Part.values()).filter(part -> schedule.port(part.port()).isPresent()).toList();
   }
 
-  private static PipelineTensor allocate(
+  private static Tensor allocate(
       ProcessGroup world, GemmSpec spec, Part part, Memory memory) {
     var sizes =
         part.sizes(spec, world.size(), world.rank()).stream().mapToLong(Long::longValue).toArray();
@@ -101,15 +101,15 @@ class OwnTensorsTest {
     };
   }
 
-  private static Tensor view(PipelineTensor tensor) {
+  private static TensorView view(Tensor tensor) {
     return switch (tensor) {
       case LocalTensor mine -> mine.view();
       case SymmetricTensor all -> all.local();
-      case Tensor view -> view;
+      case TensorView view -> view;
     };
   }
 
-  private static void bind(Pipeline.Builder builder, Part part, PipelineTensor tensor) {
+  private static void bind(Pipeline.Builder builder, Part part, Tensor tensor) {
     var _ =
         switch (part) {
           case INPUT -> builder.input(tensor);
@@ -140,7 +140,7 @@ class OwnTensorsTest {
     LocalRanks.run(
         ranks,
         world -> {
-          var tensors = new EnumMap<Part, PipelineTensor>(Part.class);
+          var tensors = new EnumMap<Part, Tensor>(Part.class);
           parts(spec).forEach(part -> tensors.put(part, allocate(world, spec, part, memory)));
           var builder = Pipeline.on(world).gemm(spec).overlap(overlap(method));
           tensors.forEach((part, tensor) -> bind(builder, part, tensor));
@@ -210,11 +210,11 @@ class OwnTensorsTest {
         });
   }
 
-  private static void close(PipelineTensor tensor) {
+  private static void close(Tensor tensor) {
     switch (tensor) {
       case LocalTensor mine -> mine.close();
       case SymmetricTensor all -> all.close();
-      case Tensor _ -> {}
+      case TensorView _ -> {}
     }
   }
 

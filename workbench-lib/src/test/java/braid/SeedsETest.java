@@ -115,7 +115,7 @@ class SeedsETest {
   /// Rank 1 begins once rank 0's product is complete; it waits forever if the product waits for
   /// rank 1.
   private static void multipliesBeforeItsPeerBegins(GemmSpec spec, Overlap how) {
-    var output = new CompletableFuture<Tensor>();
+    var output = new CompletableFuture<TensorView>();
     var complete = new CompletableFuture<float[]>();
     LocalRanks.run(
         2,

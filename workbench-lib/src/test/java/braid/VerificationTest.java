@@ -51,7 +51,7 @@ class VerificationTest {
     assertThat(result.allowedDifference()).isPositive();
   }
 
-  private static void fill(Tensor tensor, int seed) {
+  private static void fill(TensorView tensor, int seed) {
     var numbers = tensor.toFloats();
     var random = new java.util.Random(seed);
     for (int i = 0; i < numbers.length; i++) {

@@ -142,7 +142,7 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
     return line(rank, 4, gathers ? (int) Slice.of(total, ranks, rank).length() : total);
   }
 
-  private float[] line(int rank, int what, Tensor like) {
+  private float[] line(int rank, int what, TensorView like) {
     return line(rank, what, Math.toIntExact(like.shape().stream().reduce(1L, (a, b) -> a * b)));
   }
 

@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class VerifyTest {
   /// An error planted after the run, on rank 0.
   private interface Planted {
-    void into(Tensor output);
+    void into(TensorView output);
   }
 
   private static void verify(Pipeline pipe, Planted planted) {
@@ -34,7 +34,7 @@ class VerifyTest {
         });
   }
 
-  private static void off(Tensor output, double by, long row, long column) {
+  private static void off(TensorView output, double by, long row, long column) {
     output.set((float) (output.get(row, column) + by), row, column);
   }
 

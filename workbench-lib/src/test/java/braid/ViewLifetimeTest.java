@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /// A view ends with its tensor or pipeline, also if the memory is reused by another.
 class ViewLifetimeTest {
-  record Problem(GemmSpec spec, List<Function<Pipeline, Tensor>> views) {}
+  record Problem(GemmSpec spec, List<Function<Pipeline, TensorView>> views) {}
 
   /// Returns problems that together have every view of a pipeline.
   static List<Problem> problems() {
@@ -41,7 +41,7 @@ class ViewLifetimeTest {
             List.of(Pipeline::output, Pipeline::besideInput, Pipeline::besideOutput)));
   }
 
-  private static void assertEnded(Tensor view, String message) {
+  private static void assertEnded(TensorView view, String message) {
     long[] first = new long[view.shape().size()];
     var values = new float[(int) view.elements()];
     var uses =
@@ -70,7 +70,7 @@ class ViewLifetimeTest {
     LocalRanks.run(
         3,
         world -> {
-          var old = new ArrayList<Tensor>();
+          var old = new ArrayList<TensorView>();
           var raw = new ArrayList<MemorySegment>();
           var first = Pipeline.on(world).gemm(problem.spec()).build();
           for (var view : problem.views()) {

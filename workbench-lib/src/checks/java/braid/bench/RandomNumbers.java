@@ -1,6 +1,6 @@
 package braid.bench;
 
-import braid.Tensor;
+import braid.TensorView;
 import java.util.Random;
 
 /// Random numbers of unit variance: a GPU that multiplies small integers needs less power and so
@@ -11,7 +11,7 @@ final class RandomNumbers {
   private RandomNumbers() {}
 
   /// Fills a tensor. The numbers repeat, since drawing all takes minutes.
-  static void fill(Tensor tensor, long seed) {
+  static void fill(TensorView tensor, long seed) {
     long rows = tensor.shape().getFirst();
     if (rows == 0 || tensor.elements() == 0) {
       return;

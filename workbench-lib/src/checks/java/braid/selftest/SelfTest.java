@@ -2,7 +2,7 @@ package braid.selftest;
 
 import braid.Capabilities;
 import braid.ProcessGroup;
-import braid.Tensor;
+import braid.TensorView;
 import braid.internal.context.RankContext;
 import braid.internal.cuda.CudaBackend;
 import braid.internal.cuda.device.CudnnCheck;
@@ -58,7 +58,7 @@ public final class SelfTest {
   private boolean quick;
   private @Nullable Integer programs;
   private @Nullable Long seed;
-  private Consumer<Tensor> alteration = _ -> {};
+  private Consumer<TensorView> alteration = _ -> {};
   private Consumer<Row> listener = _ -> {};
 
   private SelfTest(ProcessGroup group) {
@@ -136,7 +136,7 @@ public final class SelfTest {
   }
 
   /// Alters each result before it is checked, to prove that wrong results are found.
-  SelfTest altering(Consumer<Tensor> change) {
+  SelfTest altering(Consumer<TensorView> change) {
     alteration = change;
     return this;
   }

@@ -2,7 +2,7 @@ package braid.selftest;
 
 import braid.Capabilities;
 import braid.ProcessGroup;
-import braid.Tensor;
+import braid.TensorView;
 import braid.internal.context.RankContext;
 import braid.internal.report.progress.Progress;
 import braid.internal.selftest.Case;
@@ -38,7 +38,7 @@ final class SelfTestRun {
   private final ProcessGroup group;
   private final RankContext context = RankContext.current();
   private final SelfTestPlan plan;
-  private final Consumer<Tensor> alteration;
+  private final Consumer<TensorView> alteration;
   private final Consumer<Row> listener;
   private final BackendKind backend;
   private final List<Row> rows = new ArrayList<>();
@@ -53,7 +53,7 @@ final class SelfTestRun {
   private String stopped = "";
 
   SelfTestRun(
-      ProcessGroup group, SelfTestPlan plan, Consumer<Tensor> alteration, Consumer<Row> listener) {
+      ProcessGroup group, SelfTestPlan plan, Consumer<TensorView> alteration, Consumer<Row> listener) {
     this.group = group;
     this.plan = plan;
     this.alteration = alteration;

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.Capabilities;
 import braid.LocalRanks;
-import braid.Tensor;
+import braid.TensorView;
 import braid.internal.selftest.CommunicationCase;
 import braid.internal.selftest.Sweep;
 import braid.model.BackendKind;
@@ -203,7 +203,7 @@ class SelfTestTest {
         .doesNotContain("random programs");
   }
 
-  private static void spoilOnRank1(Tensor result) {
+  private static void spoilOnRank1(TensorView result) {
     if (Thread.currentThread().getName().equals("rank-1")) {
       result.set(100, new long[result.shape().size()]);
     }

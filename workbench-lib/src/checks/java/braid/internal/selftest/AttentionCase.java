@@ -2,7 +2,7 @@ package braid.internal.selftest;
 
 import braid.Pipeline;
 import braid.ProcessGroup;
-import braid.Tensor;
+import braid.TensorView;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.DType;
@@ -376,7 +376,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     private List<float[]> gradients() {
       var built = Objects.requireNonNull(gradient);
       return Stream.of(built.queryGradient(), built.keyGradient(), built.valueGradient())
-          .map(Tensor::toFloats)
+          .map(TensorView::toFloats)
           .toList();
     }
 
@@ -469,7 +469,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
       put(gradient.group(), gradient.outputGradient(), outputGradient);
     }
 
-    private void put(ProcessGroup group, Tensor tensor, float[] numbers) {
+    private void put(ProcessGroup group, TensorView tensor, float[] numbers) {
       int columns = numbers.length / of.spec.sequence();
       var _ = tensor.copyFrom(rows(numbers, columns, of.positions(group)));
     }
@@ -509,7 +509,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
         String what,
         ProcessGroup group,
         PlainAttention.Bounded expected,
-        Tensor got,
+        TensorView got,
         Findings findings) {
       findings.within(
           "%s on rank %s, round %d: %s".formatted(of.text(), group.place(), round, what),

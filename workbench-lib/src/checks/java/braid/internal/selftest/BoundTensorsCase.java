@@ -3,10 +3,10 @@ package braid.internal.selftest;
 import braid.Capabilities;
 import braid.LocalTensor;
 import braid.Pipeline;
-import braid.PipelineTensor;
+import braid.Tensor;
 import braid.ProcessGroup;
 import braid.SymmetricTensor;
-import braid.Tensor;
+import braid.TensorView;
 import braid.internal.rank.Closing;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -113,7 +113,7 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
   public Opened open(CaseContext context, Findings findings) {
     var resources = new ArrayDeque<AutoCloseable>();
     try {
-      var views = new EnumMap<Part, Tensor>(Part.class);
+      var views = new EnumMap<Part, TensorView>(Part.class);
       var builder = pipeline.builder(context);
       for (var part : parts()) {
         switch (tensors) {
@@ -170,7 +170,7 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
         .toArray();
   }
 
-  private static void bind(Pipeline.Builder builder, Part part, PipelineTensor tensor) {
+  private static void bind(Pipeline.Builder builder, Part part, Tensor tensor) {
     var _ =
         switch (part) {
           case INPUT -> builder.input(tensor);

@@ -3,10 +3,10 @@ package braid.internal.selftest;
 import braid.Chain;
 import braid.LocalTensor;
 import braid.Pipeline;
-import braid.PipelineTensor;
+import braid.Tensor;
 import braid.ProcessGroup;
 import braid.SymmetricTensor;
-import braid.Tensor;
+import braid.TensorView;
 import braid.internal.rank.Closing;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
@@ -158,7 +158,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
     return 1_000_000L * round + 1000L * rank + operand;
   }
 
-  private static float[] filled(Tensor tensor, long seed) {
+  private static float[] filled(TensorView tensor, long seed) {
     var numbers = Integers.first(seed, Math.toIntExact(tensor.elements()));
     var _ = tensor.copyFrom(numbers);
     return numbers;
@@ -353,7 +353,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
     }
 
     /// Returns a multiplication of this rank's tokens, beside which other data is gathered.
-    private Pipeline projection(int columns, PipelineTensor output) {
+    private Pipeline projection(int columns, Tensor output) {
       var group = context.group();
       return kept(
           Pipeline.on(group)

@@ -2,7 +2,7 @@ package braid.internal.selftest;
 
 import braid.Capabilities;
 import braid.SymmetricTensor;
-import braid.Tensor;
+import braid.TensorView;
 import braid.internal.context.RankContext;
 import braid.internal.rank.Closing;
 import braid.model.BraidException;
@@ -182,7 +182,7 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
   }
 
   private void same(
-      CaseContext context, Findings findings, String view, float[] wanted, Tensor got) {
+      CaseContext context, Findings findings, String view, float[] wanted, TensorView got) {
     findings.same(
         "%s %s on rank %s: %s".formatted(dtype, got.shape(), context.group().place(), view),
         wanted,

@@ -1,7 +1,7 @@
 package braid.internal.selftest;
 
 import braid.Pipeline;
-import braid.Tensor;
+import braid.TensorView;
 import braid.model.ChunkOrder;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -138,7 +138,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   ///
   /// @param tensors this rank's tensors
   Opened open(
-      Pipeline pipe, Function<Part, Tensor> tensors, CaseContext context, Findings findings) {
+      Pipeline pipe, Function<Part, TensorView> tensors, CaseContext context, Findings findings) {
     try {
       verify(pipe, findings);
     } catch (RuntimeException | Error e) {
@@ -149,7 +149,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   }
 
   /// Returns a tensor of a pipeline.
-  static Tensor tensor(Pipeline pipe, Part part) {
+  static TensorView tensor(Pipeline pipe, Part part) {
     return switch (part) {
       case INPUT -> pipe.input();
       case WEIGHT -> pipe.weight();
@@ -165,7 +165,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   }
 
   private record Running(
-      PipelineCase tested, Pipeline pipe, Function<Part, Tensor> tensors, CaseContext context)
+      PipelineCase tested, Pipeline pipe, Function<Part, TensorView> tensors, CaseContext context)
       implements Opened {
     /// Runs with other inputs in every round, so that an earlier result cannot pass for this one.
     @Override
@@ -222,7 +222,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     }
   }
 
-  private void fill(Function<Part, Tensor> tensors, int rank, int round) {
+  private void fill(Function<Part, TensorView> tensors, int rank, int round) {
     fill(tensors.apply(Part.INPUT), round, rank, PlainCase.Operand.INPUT);
     fill(tensors.apply(Part.WEIGHT), round, rank, PlainCase.Operand.WEIGHT);
     if (spec.has(Feature.BIAS)) {
@@ -236,7 +236,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     }
   }
 
-  private void fill(Tensor tensor, int round, int rank, PlainCase.Operand operand) {
+  private void fill(TensorView tensor, int round, int rank, PlainCase.Operand operand) {
     var _ = tensor.copyFrom(given(round, rank, operand, Math.toIntExact(tensor.elements())));
   }
 
@@ -245,7 +245,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   }
 
   private void compare(
-      Pipeline pipe, Function<Part, Tensor> tensors, int round, int run, Findings findings) {
+      Pipeline pipe, Function<Part, TensorView> tensors, int round, int run, Findings findings) {
     var place = pipe.group().place();
     var as =
         "%s, %s%s on rank %s, round %d, run %d: "

@@ -2,7 +2,7 @@ package braid.internal.selftest;
 
 import braid.LocalTensor;
 import braid.SymmetricTensor;
-import braid.Tensor;
+import braid.TensorView;
 import braid.model.DType;
 import braid.natives.kernels.Integers;
 import java.util.Arrays;
@@ -212,7 +212,7 @@ public record ViewCase(DType dtype, int rows, int columns, long seed) implements
       same(as + "all parts", all, tensor.all(), findings);
     }
 
-    private static void same(String of, float[] wanted, Tensor got, Findings findings) {
+    private static void same(String of, float[] wanted, TensorView got, Findings findings) {
       findings.same(of, wanted, got.toFloats());
     }
 

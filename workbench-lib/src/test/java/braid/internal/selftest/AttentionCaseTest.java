@@ -3,7 +3,7 @@ package braid.internal.selftest;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.LocalRanks;
-import braid.Tensor;
+import braid.TensorView;
 import braid.model.MemoryKind;
 import braid.model.Transport;
 import java.util.ArrayList;
@@ -47,7 +47,7 @@ class AttentionCaseTest {
     return found;
   }
 
-  private static void alter(Tensor tensor) {
+  private static void alter(TensorView tensor) {
     var numbers = tensor.toFloats();
     numbers[numbers.length / 2] += 1;
     var _ = tensor.copyFrom(numbers);

@@ -6,7 +6,7 @@ import braid.Capabilities;
 import braid.LocalRanks;
 import braid.Pipeline;
 import braid.ProcessGroup;
-import braid.Tensor;
+import braid.TensorView;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
@@ -184,7 +184,7 @@ class SumsTest {
     }
   }
 
-  private static void fill(Tensor tensor, PlainCase.Operand operand) {
+  private static void fill(TensorView tensor, PlainCase.Operand operand) {
     int rank = ProcessGroup.world().rank();
     var _ = tensor.copyFrom(given(operand, rank, Math.toIntExact(tensor.elements())));
   }
