@@ -66,6 +66,37 @@ class PagesTest {
   }
 
   @Test
+  void everyFileOfTheDocsIsLinkedFromAPage() throws IOException {
+    var linked = new TreeSet<Path>();
+    for (var page : pages()) {
+      for (var link : links(page)) {
+        linked.add(page.resolveSibling(link.split("#", 2)[0]).normalize());
+      }
+    }
+    try (var files = Files.walk(ROOT.resolve("docs"))) {
+      assertThat(files.filter(Files::isRegularFile))
+          // The page of capabilities is made from these.
+          .filteredOn(file -> !file.toString().matches(".*/selftest_.*\\.json"))
+          .allMatch(linked::contains);
+    }
+  }
+
+  @Test
+  void theGuideIsATutorialThenTasksConceptsAndReference() throws IOException {
+    var parts = List.of("Tutorial", "How to", "Concepts", "Reference");
+    assertThat(
+            HEADING
+                .matcher(Files.readString(GUIDE.resolve("index.md")))
+                .results()
+                .map(heading -> heading.group(1)))
+        .containsExactlyElementsOf(Stream.concat(Stream.of("Guide"), parts.stream()).toList());
+    var readme = Files.readString(ROOT.resolve("README.md")).toLowerCase(Locale.ROOT);
+    assertThat(parts.stream().map(part -> readme.indexOf("| " + part.toLowerCase(Locale.ROOT))))
+        .doesNotContain(-1)
+        .isSorted();
+  }
+
+  @Test
   void theFirstPagesAreShort() throws IOException {
     assertThat(Files.readAllLines(ROOT.resolve("README.md")))
         .hasSizeLessThanOrEqualTo(MOST_LINES_OF_README);
