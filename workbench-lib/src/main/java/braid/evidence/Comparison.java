@@ -74,6 +74,11 @@ public record Comparison(
 
   private static final double NANOS_PER_MILLI = 1e6;
 
+  /// Columns that a table has only if the reference moved: the change beside the reference and its
+  /// interval.
+  public static final List<String> BESIDE_COLUMNS =
+      List.of("÷ reference %", "÷ from %", "÷ to %");
+
   /// Columns that describe the machine, not the problem.
   private static final Set<String> MACHINE_COLUMNS =
       Set.of("backend", "link", "memory", Caveats.COLUMN);
@@ -486,7 +491,7 @@ public record Comparison(
     var first = DoubleColumn.create("first ms");
     var second = DoubleColumn.create("second ms");
     var difference = new Columns("difference %", "from %", "to %");
-    var beside = new Columns("÷ reference %", "÷ from %", "÷ to %");
+    var beside = new Columns(BESIDE_COLUMNS.get(0), BESIDE_COLUMNS.get(1), BESIDE_COLUMNS.get(2));
     var more = IntColumn.create("more rounds");
     for (var row : rows) {
       configuration.append(row.configuration());

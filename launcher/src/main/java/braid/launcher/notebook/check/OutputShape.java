@@ -1,5 +1,6 @@
 package braid.launcher.notebook.check;
 
+import braid.evidence.Comparison;
 import braid.model.MimeBundle;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
@@ -19,7 +20,7 @@ import java.util.stream.Collectors;
 /// @param displays MIME types of each display, in order
 /// @param results MIME types of the result; empty without a result
 /// @param errors class of the failure; empty if the cell succeeded
-/// @param tables columns of each table, in order
+/// @param tables columns of each table, in order, except those that depend on a verdict
 record OutputShape(
     Set<String> streams,
     List<String> displays,
@@ -84,7 +85,12 @@ record OutputShape(
   }
 
   private void columns(List<List<String>> heads) {
-    heads.forEach(head -> tables.add(String.join(", ", head)));
+    for (var head : heads) {
+      tables.add(
+          head.stream()
+              .filter(name -> !Comparison.BESIDE_COLUMNS.contains(name))
+              .collect(Collectors.joining(", ")));
+    }
   }
 
   private static String kinds(JsonObject output) {

@@ -124,8 +124,20 @@ class RecordingTest {
         .containsExactly("cell 1: columns of table: expected m, gemm & copy; got m");
   }
 
+  /// The columns that a comparison has only if the reference moved.
   @Test
-  void soAreThoseOfPrintedTables() {
+  void columnsOfAVerdictMayComeAndGo() {
+    var always = "<th>verdict</th><th>difference %</th>";
+    var moved = always + "<th>÷ reference %</th><th>÷ from %</th><th>÷ to %</th>";
+    assertThat(differences(html(always, ""), html(moved, ""))).isEmpty();
+    assertThat(differences(html(moved, ""), html(always, ""))).isEmpty();
+    assertThat(differences(html(moved, ""), html("<th>verdict</th>", "")))
+        .containsExactly(
+            "cell 1: columns of table: expected verdict, difference %; got verdict");
+  }
+
+  @Test
+  void columnsOfPrintedTablesAreComparedByName() {
     var printed =
         "[{'output_type':'stream','name':'stdout','text':' m | %s |\\n-----------\\n 1 | %s |'}]";
     assertThat(differences(printed.formatted("ms", "2.5"), printed.formatted("ms", "13")))
