@@ -572,7 +572,7 @@ class AttentionGradientTest {
 
   @Test
   @SuppressWarnings("try") // closes the forward pass before its end
-  void whatCannotBeIsRefusedInOneLine() {
+  void impossibleProblemsAreRefusedInOneLine() {
     var spec = AttentionSpec.of(12, 2, 4);
     LocalRanks.run(
         2,

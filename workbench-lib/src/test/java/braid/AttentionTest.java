@@ -240,7 +240,7 @@ class AttentionTest {
 
   /// Iterations in flight and replayed ones, with inputs that change between them.
   @Test
-  void runsRepeatedlyWithInputsThatChange() {
+  void attentionRunsRepeatedlyWithInputsThatChange() {
     var spec = AttentionSpec.of(50, 6, 8).causal().layout(TokenLayout.ZIGZAG);
     LocalRanks.run(
         3,
@@ -583,7 +583,7 @@ class AttentionTest {
   }
 
   @Test
-  void whatCannotBeIsRefusedInOneLine() {
+  void impossibleProblemsAreRefusedInOneLine() {
     assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).kvHeads(4))
         .isInstanceOf(BraidException.class)
         .hasMessage("kvHeads must divide heads but were 4 of 6; try kvHeads(3)");
@@ -613,7 +613,7 @@ class AttentionTest {
   }
 
   @Test
-  void whatAGroupCannotDoIsRefusedBeforeAnythingRuns() {
+  void aTuningThatAGroupCannotRunIsRefusedBefore() {
     LocalRanks.run(
         3,
         world -> {

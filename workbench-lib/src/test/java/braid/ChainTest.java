@@ -474,7 +474,7 @@ class ChainTest {
   }
 
   @Test
-  void refusals() {
+  void impossibleChainsAreRefused() {
     LocalRanks.run(
         2,
         world -> {

@@ -141,7 +141,7 @@ class CollectivesRefusedTest {
   }
 
   @Test
-  void whatAWayHasNoneOfIsRefusedAndChangesNothing() {
+  void aMissingCollectiveIsRefusedAndChangesNothing() {
     LocalRanks.run(
         2,
         world -> {

@@ -169,7 +169,7 @@ class FarTensorTest {
   }
 
   @Test
-  void takesAnothersValues() {
+  void aTensorTakesAnothersValues() {
     LocalRanks.run(
         1,
         world -> {

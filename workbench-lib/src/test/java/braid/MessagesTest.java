@@ -92,7 +92,7 @@ class MessagesTest {
   }
 
   @Test
-  void ringsInBothDirections() {
+  void ringsPassInBothDirections() {
     for (int ranks = 2; ranks <= 4; ranks++) {
       int of = ranks;
       onEachRank(

@@ -149,7 +149,7 @@ class OwnScheduleRefusedTest {
   }
 
   @Test
-  void whatIsNoScheduleOfTheProblemForTheGroupIsRefused() {
+  void aScheduleOfAnotherProblemOrGroupIsRefused() {
     var right = WrittenSchedules.reversed(SPEC, 2, 2);
     LocalRanks.run(
         2,

@@ -253,7 +253,7 @@ class PipelineRefusedTest {
   }
 
   @Test
-  void whatAProblemDoesNotHaveIsSaidWithTheRemedy() {
+  void aMissingTensorIsNamedWithTheRemedy() {
     LocalRanks.run(
         1,
         world -> {

@@ -144,7 +144,7 @@ class RecordsTest {
   }
 
   @Test
-  void whatCannotBeIsRefused() {
+  void impossibleValuesAreRefused() {
     assertThatThrownBy(() -> GemmSpec.allGatherGemm(0, 1, 1))
         .hasMessage("m must be 1 or more but was 0; give the size of the whole problem");
     assertThatThrownBy(() -> Overlap.pipelined(0))

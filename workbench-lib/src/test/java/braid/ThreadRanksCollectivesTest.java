@@ -53,7 +53,7 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
 
   /// A failure prints the seed; `-Dbraid.seed=…` repeats it.
   @Test
-  void randomSequences() {
+  void randomSequencesAreRight() {
     long seed = Long.getLong("braid.seed", ThreadLocalRandom.current().nextLong());
     try {
       for (int ranks = 1; ranks <= 4; ranks++) {

@@ -137,7 +137,7 @@ class TunerTest {
   }
 
   @Test
-  void withoutANumberItMeasuresAsManyRoundsAsItHasTimeForAndAllRanksAgree() {
+  void aBudgetDecidesTheRoundsOnAllRanks() {
     var kept = new Kept();
     var studies = new ConcurrentLinkedQueue<Study<Overlap>>();
     LocalRanks.run(
@@ -392,7 +392,7 @@ class TunerTest {
   }
 
   @Test
-  void whatTheProblemCannotHaveIsRefusedByThePipelineBeforeAnythingIsMeasured() {
+  void anImpossibleTuningIsRefusedBeforeAnyMeasurement() {
     for (var wrong : List.of(Overlap.bulk(), Overlap.pipelined(2).boundaries(0, 5, 11))) {
       var kept = new Kept();
       LocalRanks.run(
@@ -429,7 +429,7 @@ class TunerTest {
   }
 
   @Test
-  void refusesContradictionsAtTheCall() {
+  void contradictionsAreRefusedAtTheCall() {
     LocalRanks.run(
         1,
         world -> {

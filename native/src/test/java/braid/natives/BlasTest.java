@@ -38,7 +38,7 @@ class BlasTest {
   }
 
   @Test
-  void refusesASegmentThatIsTooShort() {
+  void aSegmentThatIsTooShortIsRefused() {
     try (var arena = Arena.ofConfined()) {
       MemorySegment four = arena.allocate(ValueLayout.JAVA_FLOAT, 4);
       var factor = new Blas.Factor(four, 3, false);

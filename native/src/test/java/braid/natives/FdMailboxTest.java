@@ -59,7 +59,7 @@ class FdMailboxTest {
   }
 
   @Test
-  void sendsToItself() throws IOException {
+  void aMailboxSendsToItself() throws IOException {
     try (var mailbox = FdMailbox.open(unique);
         var file = new Opened("own")) {
       mailbox.send(unique, 5, file.fd());
@@ -70,7 +70,7 @@ class FdMailboxTest {
   }
 
   @Test
-  void takesManyInAnyOrderAndMoreThanOneOfASender() throws IOException {
+  void manyDescriptorsArriveInAnyOrder() throws IOException {
     var senders = new HashSet<Integer>();
     try (var mailbox = FdMailbox.open(unique)) {
       for (int sender = 299; sender >= 0; sender--) {
@@ -122,7 +122,7 @@ class FdMailboxTest {
   }
 
   @Test
-  void namesMissingSendersAfterTheTimeout() throws IOException {
+  void missingSendersAreNamedAfterTheTimeout() throws IOException {
     try (var mailbox = FdMailbox.open(unique);
         var file = new Opened("there")) {
       mailbox.send(unique, 1, file.fd());

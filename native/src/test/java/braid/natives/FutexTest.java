@@ -45,7 +45,7 @@ class FutexTest {
   }
 
   @Test
-  void returnsWhenTheTimeIsOver() {
+  void aWaitEndsWithItsTime() {
     try (var arena = Arena.ofConfined()) {
       var word = arena.allocate(ValueLayout.JAVA_INT);
       var start = System.nanoTime();
@@ -55,7 +55,7 @@ class FutexTest {
   }
 
   @Test
-  void returnsAtOnceWhereTheWordHasChangedAlready() {
+  void aWaitForAChangedWordEndsAtOnce() {
     try (var arena = Arena.ofConfined()) {
       var word = arena.allocate(ValueLayout.JAVA_INT);
       word.set(ValueLayout.JAVA_INT, 0, 7);

@@ -38,7 +38,7 @@ class WholeFileTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"rw-------", "rw-rw-rw-", "rwxr-x--x"})
-  void keepsTheMode(String mode) throws IOException {
+  void aFileKeepsItsMode(String mode) throws IOException {
     var file = Files.writeString(folder.resolve("a"), "old");
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString(mode));
     WholeFile.write(file, "new");
@@ -57,7 +57,7 @@ class WholeFileTest {
   }
 
   @Test
-  void makesANewFileAsTheShellDoes() throws Exception {
+  void aNewFileHasTheModeOfTheShell() throws Exception {
     shell(folder, ": > b");
     WholeFile.write(folder.resolve("a"), "new");
     assertThat(Files.getPosixFilePermissions(folder.resolve("a")))
@@ -65,7 +65,7 @@ class WholeFileTest {
   }
 
   @Test
-  void keepsTheOwner() throws IOException {
+  void aFileKeepsItsOwner() throws IOException {
     assumeTrue(isRoot(), "only root may give a file away");
     var file = Files.writeString(folder.resolve("a"), "old");
     Files.setAttribute(file, "unix:uid", STRANGER);
@@ -77,7 +77,7 @@ class WholeFileTest {
 
   /// Another user of the folder could guess a name made of the file's name and the process id.
   @Test
-  void writesThroughNoLinkThatIsPlantedBesideTheFile() throws IOException {
+  void aPlantedLinkBesideTheFileIsNotFollowed() throws IOException {
     var victim = Files.writeString(folder.resolve("victim"), "mine");
     var out = Files.createDirectory(folder.resolve("out"));
     var guessed = out.resolve(".a." + ProcessHandle.current().pid() + ".tmp");
@@ -89,7 +89,7 @@ class WholeFileTest {
   }
 
   @Test
-  void writesIntoADevice() throws Exception {
+  void aDeviceIsWritten() throws Exception {
     assumeTrue(isRoot(), "only root may make a device");
     shell(folder, "mknod null c 1 3");
     var device = folder.resolve("null");
@@ -101,7 +101,7 @@ class WholeFileTest {
   }
 
   @Test
-  void refusesAFifo() throws Exception {
+  void aFifoIsRefused() throws Exception {
     shell(folder, "mkfifo pipe");
     var fifo = folder.resolve("pipe");
     assertThatThrownBy(() -> WholeFile.write(fifo, "new"))
@@ -111,7 +111,7 @@ class WholeFileTest {
   }
 
   @Test
-  void followsALinkToAFileThatIsThereOrNotYet() throws IOException {
+  void aLinkToAFileIsFollowed() throws IOException {
     var elsewhere = Files.createDirectory(folder.resolve("elsewhere"));
     var link = Files.createSymbolicLink(folder.resolve("a"), Path.of("b"));
     Files.createSymbolicLink(folder.resolve("b"), Path.of("elsewhere/c"));
@@ -124,7 +124,7 @@ class WholeFileTest {
   }
 
   @Test
-  void refusesALinkToItself() throws IOException {
+  void aLinkToItselfIsRefused() throws IOException {
     var link = Files.createSymbolicLink(folder.resolve("a"), Path.of("a"));
     assertThatThrownBy(() -> WholeFile.write(link, "new"))
         .isInstanceOf(FileSystemException.class)
@@ -134,7 +134,7 @@ class WholeFileTest {
   /// As Linux does for links in /tmp (protected_symlinks), but in every folder that others can
   /// write.
   @Test
-  void refusesALinkThatAStrangerMadeInAFolderOpenToOthers() throws IOException {
+  void aStrangersLinkInAnOpenFolderIsRefused() throws IOException {
     assumeTrue(isRoot(), "only root may make a link in another user's name");
     var victim = Files.writeString(folder.resolve("victim"), "mine");
     var open = Files.createDirectory(folder.resolve("open"));

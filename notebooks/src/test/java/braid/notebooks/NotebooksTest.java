@@ -102,7 +102,7 @@ class NotebooksTest {
   }
 
   @TestFactory
-  Stream<DynamicTest> braidRun() throws IOException {
+  Stream<DynamicTest> everyNotebookRunsAsRecorded() throws IOException {
     return each(
         "braid-run",
         notebooks(),
@@ -119,7 +119,7 @@ class NotebooksTest {
   }
 
   @TestFactory
-  Stream<DynamicTest> nbconvert() throws Exception {
+  Stream<DynamicTest> nbconvertRunsNotebooks() throws Exception {
     installKernel();
     return each(
         "nbconvert",
@@ -139,7 +139,7 @@ class NotebooksTest {
   }
 
   @TestFactory
-  Stream<DynamicTest> nbclient() throws Exception {
+  Stream<DynamicTest> nbclientRunsNotebooks() throws Exception {
     installKernel();
     return each(
         "nbclient",
@@ -246,7 +246,7 @@ class NotebooksTest {
   /// Pages that show notebooks show the outputs of a whole run, on the machine that a sentence
   /// names.
   @TestFactory
-  Stream<DynamicTest> recordedOnANamedMachine() throws IOException {
+  Stream<DynamicTest> outputsAreRecordedOnANamedMachine() throws IOException {
     return notebooks().stream()
         .map(
             notebook ->
@@ -268,7 +268,7 @@ class NotebooksTest {
 
   /// Notebooks teach the API, so they stay short. All can be run with another type and other sizes.
   @TestFactory
-  Stream<DynamicTest> shortAndWithAType() throws IOException {
+  Stream<DynamicTest> notebooksAreShortAndHaveAType() throws IOException {
     return notebooks().stream()
         .map(
             notebook ->

@@ -251,7 +251,7 @@ class ComparisonTest {
   }
 
   @Test
-  void whereEverythingIsNoiseNothingIsTheSame() {
+  void nothingIsTheSameIfAllIsNoise() {
     long seed = 10;
     var random = new Random(seed);
     for (int i = 0; i < 100; i++) {
@@ -367,7 +367,7 @@ class ComparisonTest {
   }
 
   @Test
-  void onlyWhatBothHaveIsCompared() {
+  void onlySharedConfigurationsAreCompared() {
     var random = new Random(4);
     var first = study(problem(), List.of(1, 2, 4), 80, 0.001, ROUNDS, random);
     var second = study(problem("link", "2GB/s"), List.of(2, 4, 8), 80, 0.001, 30, random);

@@ -213,7 +213,7 @@ class ProfileSetTest {
   }
 
   @Test
-  void whatARankMovesWithinItsOwnMemoryIsWorkButNoCommunication() {
+  void copiesWithinARankAreWorkButNoCommunication() {
     var spans =
         List.of(
             new Span(0, 0, Stage.GEMM, "gemm-0", 0, 50, 0, 1),
@@ -248,7 +248,7 @@ class ProfileSetTest {
   }
 
   @Test
-  void whatRanksCountedIsATableBelowTheStages() {
+  void countersAreATableBelowTheStages() {
     var set = new SyntheticReduction(3, 2, 2, 1, 10, 10).set();
     var counters = set.counters();
 
@@ -430,7 +430,7 @@ class ProfileSetTest {
   }
 
   @Test
-  void refusesGapsAndMixtures() {
+  void gapsAndMixturesAreRefused() {
     var whole = new SyntheticProfiles(4, 2, 4, 1, 10, 10);
     var other = new SyntheticProfiles(4, 2, 8, 1, 10, 10);
     var longer = new SyntheticProfiles(4, 3, 4, 1, 10, 10);

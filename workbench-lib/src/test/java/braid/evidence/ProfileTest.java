@@ -21,7 +21,7 @@ class ProfileTest {
   private static final Profile PROFILE = new SyntheticProfiles(2, 2, 2, 2, 1000, 3000).profile(1);
 
   @Test
-  void comesBackFromItsJsonAsItWas() {
+  void aProfileEqualsItsJson() {
     assertThat(ProfileJson.read(PROFILE.toJson())).isEqualTo(PROFILE);
     assertThat(PROFILE.display().data().get("application/vnd.braid.profile+json"))
         .isEqualTo(PROFILE.toJson());
@@ -224,7 +224,7 @@ class ProfileTest {
   }
 
   @Test
-  void refusesWhatCannotHaveHappened() {
+  void impossibleProfilesAreRefused() {
     var backwards = new Span(0, 0, Stage.GEMM, "s", 5, 4, 0, 0);
     assertThatThrownBy(() -> profile(List.of(10L), List.of(backwards)))
         .hasMessageContaining("must not end before it starts");

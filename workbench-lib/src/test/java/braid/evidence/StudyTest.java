@@ -144,7 +144,7 @@ class StudyTest {
   }
 
   @Test
-  void findsTheBestAndSaysSo() {
+  void aStudyFindsTheBestAndNamesIt() {
     var study = study();
 
     assertThat(study.best().streams()).isEqualTo(2);
@@ -214,7 +214,7 @@ class StudyTest {
   }
 
   @Test
-  void whereNothingWinsItAdvisesAgainstOverlap() {
+  void aStudyWithoutAWinnerAdvisesAgainstOverlap() {
     var study = MACHINE.of(SyntheticStudy.overlaps(SPLITS, 1), how -> 103e6 + 1e6 * how.splits());
 
     assertThat(study.best()).isEqualTo(Overlap.unfused());
@@ -262,7 +262,7 @@ class StudyTest {
   }
 
   @Test
-  void comesBackFromItsJsonAsItWas() {
+  void aStudyEqualsItsJson() {
     var study = study();
     assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
   }
@@ -301,7 +301,7 @@ class StudyTest {
   }
 
   @Test
-  void whatVariesIsFoundAlsoWhereTheFirstIsAsUsual() {
+  void varyingOptionsAreFoundEvenIfTheFirstIsDefault() {
     var study = MACHINE.of(OF_EVERY_OPTION, how -> how.replayed() ? 70e6 : 90e6);
 
     assertThat(study.varying())
@@ -346,7 +346,7 @@ class StudyTest {
   }
 
   @Test
-  void whatTheHardwareWasAtStandsBesideTheTimes() {
+  void readingsOfTheHardwareStandBesideTheTimes() {
     var study =
         read(at(1905), at(1890, "power cap"), new Reading(1890, Reading.UNKNOWN, 64, Set.of()));
     var table = study.table();
@@ -363,7 +363,7 @@ class StudyTest {
   }
 
   @Test
-  void whatNothingTellsHasNoColumn() {
+  void missingReadingsHaveNoColumn() {
     var onlyClocks =
         new Reading(1905, Reading.UNKNOWN, Reading.UNKNOWN, Set.of("clocks set by application"));
     assertThat(read(onlyClocks, onlyClocks, onlyClocks).table().columnNames())
@@ -454,7 +454,7 @@ class StudyTest {
   }
 
   @Test
-  void refusesWhatCannotHaveBeenMeasured() {
+  void impossibleMeasurementsAreRefused() {
     var study = study();
     var trials = new ArrayList<>(study.trials());
     trials.add(trials.getFirst());

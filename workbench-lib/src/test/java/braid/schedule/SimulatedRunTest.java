@@ -422,7 +422,7 @@ class SimulatedRunTest {
   }
 
   @Test
-  void whatIsNotDescribedIsAnError() {
+  void aMissingDescriptionIsAnError() {
     var schedule =
         Schedule.of(GemmSpec.allGatherGemm(8, 8, 8).dtype(DType.BF16), Overlap.ring(), 2);
     assertThatThrownBy(() -> schedule.simulate(sharing()))

@@ -257,7 +257,7 @@ class GpuCommandTest {
   }
 
   @Test
-  void runsOnTheHost(@TempDir Path directory) throws Exception {
+  void theCommandRunsOnTheHost(@TempDir Path directory) throws Exception {
     var file = directory.resolve("table.md");
     var ran =
         Ran.here(
@@ -343,7 +343,7 @@ class GpuCommandTest {
         "--machine none|braid: a machine must be",
         "--markdown none/t.md|braid: --markdown must be a file to write but none/t.md is in a",
       })
-  void refusesBadOptions(String options, String message) {
+  void badOptionsAreRefused(String options, String message) {
     var arguments = new ArrayList<>(List.of("bench", "gpu", "-n", "2", "--backend", "host"));
     arguments.addAll(List.of(options.split(" ")));
     var ran = Ran.here(arguments.toArray(String[]::new));

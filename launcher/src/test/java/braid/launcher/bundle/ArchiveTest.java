@@ -32,7 +32,7 @@ class ArchiveTest {
   }
 
   @Test
-  void holdsTheFolder() throws Exception {
+  void anArchiveHoldsTheFolder() throws Exception {
     Files.writeString(file, "an older one");
     long size = new Archive("-0", 4 << 20).pack(folder, file);
     assertThat(file).hasSize(size);

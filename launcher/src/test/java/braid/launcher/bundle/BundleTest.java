@@ -36,7 +36,7 @@ class BundleTest {
   @TempDir Path directory;
 
   @Test
-  void runsWhereThereIsNoJava() throws Exception {
+  void aBundleRunsWithoutJava() throws Exception {
     var steps = new ArrayList<String>();
     var archive = directory.resolve("b.tar.xz");
     var home = Installation.home().orElseThrow();

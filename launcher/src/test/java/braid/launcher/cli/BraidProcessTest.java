@@ -48,7 +48,7 @@ class BraidProcessTest {
   }
 
   @Test
-  void savesInTheFolderOfTheRunAndTakesRanksFromTheEnvironment() throws Exception {
+  void aRunSavesInItsFolderAndReadsTheEnvironment() throws Exception {
     notebook(new Code("System.out.println(System.getenv(\"WORLD_SIZE\"));"));
     var ran =
         Ran.apart(
@@ -325,7 +325,7 @@ class BraidProcessTest {
 
   /// A program named like Jupyter that prints its arguments.
   @Test
-  void opensJupyterWithAKernelspecThatIsGoneAfterwards() throws Exception {
+  void labOpensJupyterWithATemporaryKernelspec() throws Exception {
     var programs = Files.createDirectory(directory.resolve("bin"));
     var jupyter =
         Files.writeString(
@@ -389,7 +389,7 @@ class BraidProcessTest {
   /// Jupyter inherits the pipes: they end when it ends.
   @ParameterizedTest
   @CsvSource({"TERM, 143", "INT, 130", "HUP, 129", "KILL, 137"})
-  void endsJupyterAndRemovesItsFolderHoweverItEnds(String signal, int code) throws Exception {
+  void labEndsJupyterAndRemovesItsFolder(String signal, int code) throws Exception {
     var ran =
         Ran.apart(
             directory,
@@ -407,7 +407,7 @@ class BraidProcessTest {
 
   /// The command is killed before it has seen Jupyter running.
   @Test
-  void endsAJupyterThatKillsTheCommandAtOnce() throws Exception {
+  void aJupyterThatKillsTheCommandAtOnceIsEnded() throws Exception {
     var ran =
         Ran.apart(
             directory,

@@ -126,7 +126,7 @@ class BraidScriptTest {
   }
 
   @Test
-  void startsWhereThereIsNoHome() throws Exception {
+  void theScriptStartsWithoutAHome() throws Exception {
     var script = checkout(directory.resolve("home"));
     var result = run(Map.of("JAVA_HOME", echoingJdk().toString()), script, "--version");
     assertThat(result.out())
@@ -136,7 +136,7 @@ class BraidScriptTest {
   }
 
   @Test
-  void namesTheVariableThatChoosesACollector() throws Exception {
+  void theVariableThatChoosesACollectorIsNamed() throws Exception {
     var script = checkout(directory.resolve("home"));
     var jdk = echoingJdk().toString();
     var refused =
@@ -170,7 +170,7 @@ class BraidScriptTest {
 
   @ParameterizedTest
   @CsvSource({"LC_ALL, C", "LC_ALL, POSIX", "LANG, C", "LANG, xx_XX.UTF-8", "TERM, dumb"})
-  void runsANotebookWhoseNameIsNotAsciiInEveryLocale(String variable, String value)
+  void aNotebookWithANonAsciiNameRunsInEveryLocale(String variable, String value)
       throws Exception {
     var script = bundle(directory.resolve("home"));
     // A shell names the file, since this JVM may be unable to.
@@ -189,7 +189,7 @@ class BraidScriptTest {
   }
 
   @Test
-  void refusesAPathThatAClassPathCannotHold() throws Exception {
+  void aPathThatAClassPathCannotHoldIsRefused() throws Exception {
     var script = checkout(directory.resolve("a:b"));
     var result =
         run(Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/"), script, "--version");
@@ -205,7 +205,7 @@ class BraidScriptTest {
     "-n 80, 'the number of open files must be at least 256 but is limited to 80; raise the limit (ulimit -n)'",
     "-u 30, 'the number of processes and threads must be at least 128 but is limited to 30; raise the limit (ulimit -u)'",
   })
-  void refusesLimitsUnderWhichJavaCannotRun(String limit, String line) throws Exception {
+  void limitsThatAreTooLowForJavaAreRefused(String limit, String line) throws Exception {
     var script = checkout(directory.resolve("home"));
     var jdk = echoingJdk();
     Files.setPosixFilePermissions(directory, PosixFilePermissions.fromString("rwxr-xr-x"));

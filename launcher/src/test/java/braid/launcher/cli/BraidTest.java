@@ -50,7 +50,7 @@ class BraidTest {
   }
 
   @Test
-  void runsANotebook() throws IOException {
+  void aNotebookRuns() throws IOException {
     var before = Files.readString(notebook);
     var junit = directory.resolve("junit.xml");
     var ran = run("-n", "1", "-p", "m=7", "--junit", junit.toString());
@@ -142,7 +142,7 @@ class BraidTest {
   /// A FIFO can be read once, but a notebook is saved after every cell.
   @ParameterizedTest
   @ValueSource(strings = {"-o", "--junit", "--report"})
-  void writesNoFifo(String option) throws Exception {
+  void aFifoIsNotWritten(String option) throws Exception {
     var fifo = directory.resolve("fifo");
     assertThat(new ProcessBuilder("mkfifo", fifo.toString()).start().waitFor()).isZero();
     var ran = Ran.here("run", notebook.toString(), option, fifo.toString());
@@ -155,7 +155,7 @@ class BraidTest {
 
   /// A device discards an output notebook.
   @Test
-  void writesIntoADevice() throws Exception {
+  void outputGoesIntoADevice() throws Exception {
     var device = Path.of("/dev/null");
     var before = Files.getAttribute(device, "unix:ino");
     var ran = Ran.here("run", notebook.toString(), "-n", "1", "-o", device.toString());
@@ -183,7 +183,7 @@ class BraidTest {
   }
 
   @Test
-  void suggestsACommand() {
+  void aMistypedCommandGetsASuggestion() {
     var ran = Ran.here("rnu");
     assertThat(ran.exitCode()).isEqualTo(2);
     assertThat(ran.err())
@@ -194,7 +194,7 @@ class BraidTest {
   }
 
   @Test
-  void printsAStackTraceOnlyWhenAsked() {
+  void aStackTraceIsPrintedOnlyOnRequest() {
     assertThat(Ran.here("-v", "run", "none.ipynb").err()).contains("\tat braid.launcher");
     assertThat(Ran.here("run", "-v", "none.ipynb").err()).contains("\tat braid.launcher");
     assertThat(Ran.here("run", "none.ipynb").err()).doesNotContain("\tat ");
@@ -267,7 +267,7 @@ class BraidTest {
 
   /// groff reports unknown macros and escapes.
   @Test
-  void printsManualPages() throws Exception {
+  void manualPagesArePrinted() throws Exception {
     var pages = ManCommand.pages();
     assertThat(pages).containsKeys("braid.1", "braid-run.1", "braid-kernel-install.1");
     assertThat(pages).doesNotContainKeys("braid-help.1", "braid-kernel-start.1");
@@ -307,7 +307,7 @@ class BraidTest {
   }
 
   @Test
-  void testsItself() throws IOException {
+  void theSelfTestRuns() throws IOException {
     var found = directory.resolve("found.json");
     var record = directory.resolve("record.json");
     var ran =
@@ -448,7 +448,7 @@ class BraidTest {
   }
 
   @Test
-  void leavesKernelsOfOthersAlone() throws IOException {
+  void kernelsOfOthersStay() throws IOException {
     var kernel = Files.createDirectories(directory.resolve("share/jupyter/kernels/python3"));
     Files.writeString(kernel.resolve("kernel.json"), "{\"argv\": [], \"display_name\": \"P\"}");
     var prefix = directory.toString();
@@ -465,7 +465,7 @@ class BraidTest {
   }
 
   @Test
-  void refusesAKernelThatCouldNotStart() {
+  void aKernelThatCouldNotStartIsRefused() {
     var prefix = directory.toString();
     assertThat(Ran.here("kernel", "install", "--prefix", prefix, "-n", "0").err())
         .startsWith("braid: -n must be 1..");

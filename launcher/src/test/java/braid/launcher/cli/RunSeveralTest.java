@@ -82,7 +82,7 @@ class RunSeveralTest {
   }
 
   @Test
-  void stopsAfterOneThatFailsWhereAsked() throws IOException {
+  void aRunStopsAfterAFailureOnRequest() throws IOException {
     var junit = directory.resolve("j.xml");
     var ran = run(failing(), passing(), "-o", out, "--fail-fast", "--junit", junit);
     assertThat(ran.exitCode()).isEqualTo(1);
@@ -148,7 +148,7 @@ class RunSeveralTest {
   }
 
   @Test
-  void findsMistakesInAnyNotebookBeforeTheFirstRuns() throws IOException {
+  void mistakesInAnyNotebookAreFoundBeforeTheFirstRuns() throws IOException {
     var passing = passing();
     var other = Files.createDirectory(directory.resolve("other")).resolve("passing.ipynb");
     Files.copy(passing, other);
@@ -171,7 +171,7 @@ class RunSeveralTest {
   }
 
   @Test
-  void holdsANotebookToItsRecord() throws IOException {
+  void aNotebookIsComparedWithItsRecord() throws IOException {
     var recorded = out.resolve("recorded.ipynb");
     assertThat(run(passing(), "-o", recorded).exitCode()).isZero();
     var same = run(recorded, "--check", "-p", "m=3", "-o", out.resolve("again.ipynb"));
@@ -276,7 +276,7 @@ class RunSeveralTest {
   }
 
   @Test
-  void listsParameters() throws IOException {
+  void parametersAreListed() throws IOException {
     var notebook =
         write(
             "p.ipynb",

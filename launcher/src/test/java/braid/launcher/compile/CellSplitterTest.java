@@ -154,7 +154,7 @@ class CellSplitterTest {
   }
 
   @Test
-  void splitsAnyCellAsJShellDoesThatReadsTheWholeRest() throws CompileError {
+  void anyCellIsSplitAsByJShell() throws CompileError {
     long seed = Long.getLong("braid.seed", 20_261_122);
     var random = new Random(seed);
     for (int n = 0; n < 1_500; n++) {
@@ -168,7 +168,7 @@ class CellSplitterTest {
   }
 
   @Test
-  void splitsABrokenCellAsJShellDoesUpToWhereItIsBroken() throws CompileError {
+  void aBrokenCellIsSplitAsByJShellUntilItBreaks() throws CompileError {
     long seed = Long.getLong("braid.seed", 20_261_122);
     var random = new Random(seed);
     for (int n = 0; n < 1_500; n++) {
@@ -229,7 +229,7 @@ class CellSplitterTest {
   }
 
   @Test
-  void namesTheLineOfTheSnippetThatIsNotFinished() {
+  void anErrorNamesTheLineOfTheUnfinishedSnippet() {
     assertThat(catchThrowable(() -> split("int a = 1;\na++; /* b")))
         .hasMessageStartingWith("cell, line 2: incomplete code");
   }
@@ -248,7 +248,7 @@ class CellSplitterTest {
         "\n\n\n/* ; */",
         ";",
       })
-  void readsEachPartOfALongCellAFewTimes(String part) throws CompileError {
+  void eachPartOfALongCellIsReadAFewTimes(String part) throws CompileError {
     int[] read = new int[1];
     var source = "int x = 0;\n" + part.repeat(3_000) + "x";
     var pieces =
@@ -265,7 +265,7 @@ class CellSplitterTest {
   }
 
   @Test
-  void readsALongSnippetAFewTimes() throws CompileError {
+  void aLongSnippetIsReadAFewTimes() throws CompileError {
     int[] read = new int[1];
     var chain = "if (x == 0) { x = 1; }" + " else if (x > 0) { x--; }".repeat(500);
     var source =

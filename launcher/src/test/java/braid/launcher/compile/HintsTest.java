@@ -105,12 +105,12 @@ class HintsTest {
         "new Shap(1, 2) => `Shape`",
         "\"text\".subString(1) => `substring`",
       })
-  void suggestsTheClosestPublicName(String source, String name) {
+  void aHintSuggestsTheClosestPublicName(String source, String name) {
     assertThat(hints(source)).containsExactly("did you mean " + name + "?");
   }
 
   @Test
-  void suggestsForMembersOfEveryTypeOfTheApiWithoutAList() throws Exception {
+  void aHintSuggestsMembersOfEveryTypeOfTheApi() throws Exception {
     int tried = 0;
     for (var type :
         List.of(braid.Pipeline.class, braid.Chain.class, braid.schedule.Schedule.class)) {
@@ -150,7 +150,7 @@ class HintsTest {
         "\"a\" - 1",
         "int wrong = \"text\";",
       })
-  void suggestsNothingThatIsNotClose(String source) {
+  void aHintSuggestsNoDistantName(String source) {
     assertThat(error(source, FRONT)).isNotEmpty();
     assertThat(hints(source)).isEmpty();
   }
@@ -206,7 +206,7 @@ class HintsTest {
         "Table table = null; => import it first: `import tech.tablesaw.api.Table;`",
         "spec.dtype(unheardOf) => no cell that has run declares `unheardOf`",
       })
-  void suggestsCodeThatCompiles(String source, String hint) {
+  void aHintSuggestsCodeThatCompiles(String source, String hint) {
     assertThat(error(source, FRONT).getLast().strip()).isEqualTo(hint);
   }
 

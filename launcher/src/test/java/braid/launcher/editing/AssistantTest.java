@@ -104,7 +104,7 @@ class AssistantTest {
         "retu => return KEYWORD",
         "tw => twice( FUNCTION",
       })
-  void suggests(String code, String wanted) {
+  void namesAreCompleted(String code, String wanted) {
     int space = wanted.lastIndexOf(' ');
     var item = new Item(wanted.substring(0, space), ItemKind.valueOf(wanted.substring(space + 1)));
     assertThat(complete(code.replace('`', '"')).items()).contains(item);

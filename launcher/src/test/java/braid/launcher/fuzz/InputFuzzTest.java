@@ -109,7 +109,7 @@ class InputFuzzTest {
   }
 
   @Test
-  void parameterFiles() {
+  void brokenParameterFilesAreRefused() {
     int taken =
         each(
             PARAMETERS,
@@ -119,7 +119,7 @@ class InputFuzzTest {
   }
 
   @Test
-  void assignments() {
+  void brokenAssignmentsAreRefused() {
     var mutations = new Mutations(Mutations.SEED + 3);
     var assignments =
         List.of(

@@ -53,7 +53,7 @@ class GpusTest {
   }
 
   @Test
-  void countsByName() {
+  void gpusAreCountedByName() {
     assertThat(gpus(2).words()).isEqualTo("2 x NVIDIA H200");
     assertThat(gpus(0).words()).isEqualTo("none: no /dev/nvidia0");
   }

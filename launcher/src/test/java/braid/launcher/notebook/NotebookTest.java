@@ -60,7 +60,7 @@ class NotebookTest {
   }
 
   @Test
-  void keepsEveryCharacterThatUtf8CanHold() {
+  void aNotebookKeepsEveryCharacterOfUtf8() {
     var json = topLevel("\"cells\": [], \"odd\": \"\\u0001 \\u007f \\ud83d\\ude00\"");
     assertThat(Notebook.parse(json, "odd.ipynb").toJson())
         .contains("\"odd\": \"\\u0001 \u007f \ud83d\ude00\"");
@@ -69,7 +69,7 @@ class NotebookTest {
   }
 
   @Test
-  void readsSourceAndTags() throws IOException {
+  void aNotebookHasSourceAndTags() throws IOException {
     var notebook = Notebook.parse(resource("jupyter-4.5.ipynb"), "n");
     assertThat(notebook.cells()).hasSize(4);
     var parameters = notebook.cells().get(1);
@@ -182,7 +182,7 @@ class NotebookTest {
         "{\"kernelspec\": {\"name\": \"x\", \"language\": \"Java\"}}",
         "{\"language_info\": {\"name\": \"java\"}}",
       })
-  void runsJava(String metadata) {
+  void aNotebookIsInJava(String metadata) {
     withMetadata(metadata).requireJava();
   }
 
@@ -195,7 +195,7 @@ class NotebookTest {
         "{\"kernelspec\": {\"name\": \"python3\"}}|python3 (kernel python3)",
         "{\"language_info\": {\"name\": \"julia\"}}|julia",
       })
-  void refusesAnotherLanguageByName(String metadata, String language) {
+  void anotherLanguageIsRefusedByName(String metadata, String language) {
     assertThatThrownBy(() -> withMetadata(metadata).requireJava())
         .isInstanceOf(BraidException.class)
         .hasMessage(
@@ -205,7 +205,7 @@ class NotebookTest {
   }
 
   @Test
-  void savesWholeAndLeavesNothingBeside() throws IOException {
+  void aSavedNotebookIsWholeAndAlone() throws IOException {
     var file = directory.resolve("out.ipynb");
     var link = Files.createSymbolicLink(directory.resolve("link.ipynb"), file);
     Files.writeString(file, "old");
@@ -218,7 +218,7 @@ class NotebookTest {
   }
 
   @Test
-  void leavesTheOldFileWhereTheNewOneCannotBeWritten() throws IOException {
+  void theOldFileStaysIfTheNewOneCannotBeWritten() throws IOException {
     var notebook = Notebooks.of(new Notebooks.Code("1"));
     var unreachable = directory.resolve("none").resolve("out.ipynb");
     assertThatThrownBy(() -> notebook.write(unreachable)).isInstanceOf(IOException.class);

@@ -17,7 +17,7 @@ class ParameterCellTest {
   }
 
   @Test
-  void comesAfterTheCellThatDeclares() {
+  void parametersComeAfterTheCellThatDeclaresThem() {
     var notebook =
         Notebooks.of(new Code("import x;"), new Code("int m = 1;", "parameters"), new Code("m"));
     assertThat(ParameterCell.inject(given("m=2"), notebook)).isEmpty();
@@ -57,7 +57,7 @@ class ParameterCellTest {
   }
 
   @Test
-  void leavesTheValuesInTheMetadata() {
+  void theMetadataHasTheValues() {
     var notebook =
         Notebooks.of(
             new Code(
@@ -71,7 +71,7 @@ class ParameterCellTest {
   }
 
   @Test
-  void givesTheCellAnIdOfItsOwnWhereCellsHaveIds() {
+  void theCellHasAnIdOfItsOwnIfCellsHaveIds() {
     var notebook =
         Notebook.parse(
             """

@@ -56,7 +56,7 @@ class OutputPumpTest {
   }
 
   @Test
-  void whatIsNotUtf8IsReplacedNotLost() {
+  void bytesThatAreNotUtf8AreReplacedNotLost() {
     pump.accept(new byte[] {'a', (byte) 0xff, 'b'}, 3);
     assertThat(seen()).isEqualTo("a\ufffdb");
   }

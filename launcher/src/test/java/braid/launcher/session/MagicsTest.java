@@ -61,7 +61,7 @@ class MagicsTest {
   }
 
   @Test
-  void loadsNoFifoThatNobodyWrites() throws Exception {
+  void aFifoThatNobodyWritesIsNotLoaded() throws Exception {
     var fifo = home.resolve("fifo");
     assertThat(new ProcessBuilder("mkfifo", fifo.toString()).start().waitFor()).isZero();
     assertThat(failure("%load " + fifo).message()).contains(" is a device, a pipe or a socket");
@@ -69,7 +69,7 @@ class MagicsTest {
   }
 
   @Test
-  void loadsNoFileThatIsTooLargeForACell() throws IOException {
+  void aFileThatIsTooLargeForACellIsNotLoaded() throws IOException {
     var large = home.resolve("Large.java");
     try (var file = new RandomAccessFile(large.toFile(), "rw")) {
       file.setLength(8L << 30);
@@ -80,7 +80,7 @@ class MagicsTest {
 
   /// Only jars are added to the class path: any other file would make every later cell fail.
   @Test
-  void addsNoJarThatIsNone() throws IOException {
+  void aFileThatIsNoJarIsNotAdded() throws IOException {
     var garbage = file("garbage.jar", "this is not a zip");
     assertThat(failure("%jars " + garbage).message())
         .startsWith(

@@ -166,7 +166,7 @@ class AlgorithmCacheTest {
   }
 
   @Test
-  void whoeverWritesAtOnceAReaderFindsOneOfThemWhole()
+  void aReaderFindsOneOfSeveralWritersWhole()
       throws IOException, InterruptedException, ExecutionException {
     var written = List.of(kept('1', 1), kept('2', 2));
     cache().keep(PROBLEM, written.getFirst());

@@ -31,7 +31,7 @@ class RulesTest {
   }
 
   @Test
-  void takesEveryLayoutAndTheSmallestSizes() {
+  void everyLayoutAndTheSmallestSizesAreTaken() {
     takes(plain(rows(BF16, 3, 5), columns(BF16, 5, 7), rows(BF16, 3, 7)));
     takes(plain(columns(BF16, 3, 5), rows(BF16, 5, 7), rows(Lt.Type.FP32, 3, 7)));
     takes(plain(rows(BF16, 1, 1), rows(BF16, 1, 1), rows(BF16, 1, 1)));
@@ -59,7 +59,7 @@ class RulesTest {
   }
 
   @Test
-  void refusesTypesThatDoNotGoTogether() {
+  void typesThatDoNotGoTogetherAreRefused() {
     refuses(
         plain(rows(BF16, 3, 5), rows(Lt.Type.FP16, 5, 7), rows(BF16, 3, 7)),
         "a is BF16 and b is FP16; they must be the same, or both fp8");

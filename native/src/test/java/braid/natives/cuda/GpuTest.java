@@ -99,7 +99,7 @@ class GpuTest {
   }
 
   @Test
-  void refusesMoreMemoryThanThereIs() {
+  void moreMemoryThanAvailableIsRefused() {
     assertThatThrownBy(() -> gpu.allocate(1L << 50))
         .isInstanceOf(GpuError.class)
         .hasMessageStartingWith("cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory) on ")
@@ -173,7 +173,7 @@ class GpuTest {
   }
 
   @Test
-  void mapsAllocationsSideBySide() {
+  void allocationsAreMappedSideBySide() {
     assumeTrue(VirtualMemory.supported(gpu), "this GPU shares no memory by file descriptor");
     assertThat(gpu.granularity().recommended()).isPositive();
     count();

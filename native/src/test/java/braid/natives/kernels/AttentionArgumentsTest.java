@@ -37,7 +37,7 @@ class AttentionArgumentsTest {
   }
 
   @Test
-  void launchesOneBlockPerTileAndHeadAndOncePerColumnsOfAHead() {
+  void aLaunchHasOneBlockPerTileAndHead() {
     var one = of(ElementType.BF16, ElementType.BF16, 128, 0x1000);
     assertThat(one.blocks()).isEqualTo(6 * 5);
     assertThat(one.launches()).hasSize(1);

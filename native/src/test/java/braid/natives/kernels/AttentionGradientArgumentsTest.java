@@ -75,7 +75,7 @@ class AttentionGradientArgumentsTest {
   }
 
   @Test
-  void launchesOneBlockPerTileAndHeadAndOncePerColumnsOfAHead() {
+  void aLaunchHasOneBlockPerTileAndHead() {
     var launches = of(ElementType.BF16, 128).launches();
     assertThat(launches).extracting(Launch::blocks).containsExactly(HEADS * 5, HEADS / GROUP * 8);
     assertThat(of(ElementType.BF16, 256).launches()).hasSize(4);

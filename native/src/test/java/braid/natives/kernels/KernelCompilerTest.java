@@ -32,7 +32,7 @@ class KernelCompilerTest {
   }
 
   @Test
-  void showsTheCompilersLog() {
+  void anErrorShowsTheCompilersLog() {
     var compiler = Nvrtc.orSkip();
     var included = new LinkedHashMap<String, String>();
     included.put("part.cuh", "\n__device__ int f() { return nothing; }\n");
@@ -47,12 +47,12 @@ class KernelCompilerTest {
   }
 
   @Test
-  void knowsItsVersion() {
+  void theCompilerHasAVersion() {
     assertThat(Nvrtc.orSkip().version()).matches("\\d+\\.\\d+");
   }
 
   @Test
-  void namesArchitectures() {
+  void architecturesAreNamed() {
     assertThat(KernelCompiler.architecture(80)).isEqualTo("sm_80");
     assertThat(KernelCompiler.architecture(89)).isEqualTo("sm_89");
     assertThat(KernelCompiler.architecture(90)).isEqualTo("sm_90a");

@@ -32,7 +32,7 @@ class NvshmemTest {
 
   /// Needs the driver's library but no GPU: ranks join over sockets.
   @Test
-  void makesAnIdAndKeepsItsHeap() {
+  void theLibraryMakesAnIdAndKeepsItsHeap() {
     for (var library : List.of(Libraries.Library.CUDA_DRIVER, Libraries.Library.NVSHMEM)) {
       assumeTrue(Libraries.find(library).isPresent(), () -> library + " is not installed here");
     }

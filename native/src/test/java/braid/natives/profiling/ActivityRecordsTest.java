@@ -19,7 +19,7 @@ class ActivityRecordsTest {
   private final ActivityRecords records = new ActivityRecords(nodes, time -> time + 1000);
 
   @Test
-  void readsAKernel() {
+  void aKernelIsRead() {
     records.add(kernel(91, 0, 500, 700));
     assertThat(records.all())
         .isEqualTo(
@@ -45,7 +45,7 @@ class ActivityRecordsTest {
   }
 
   @Test
-  void readsACopyWithinADevice() {
+  void aCopyWithinADeviceIsRead() {
     records.add(copy(92, 40, 60));
     assertThat(records.all())
         .isEqualTo(
@@ -63,7 +63,7 @@ class ActivityRecordsTest {
   }
 
   @Test
-  void readsACopyBetweenDevices() {
+  void aCopyBetweenDevicesIsRead() {
     var record = record(ActivityRecords.MEMCPY_PEER, 96);
     record.set(JAVA_BYTE, 4, (byte) 10);
     record.set(JAVA_LONG, 8, 5L << 30);
@@ -95,7 +95,7 @@ class ActivityRecordsTest {
   }
 
   @Test
-  void readsAFill() {
+  void aFillIsRead() {
     var record = record(ActivityRecords.MEMSET, 88);
     record.set(JAVA_LONG, 8, 4096L);
     record.set(JAVA_LONG, 16, 1L);
@@ -156,7 +156,7 @@ class ActivityRecordsTest {
   }
 
   @Test
-  void leavesOtherKindsAlone() {
+  void otherKindsAreIgnored() {
     records.add(record(ActivityRecords.DRIVER, 48));
     records.add(record(ActivityRecords.RUNTIME, 48));
     assertThat(records.all()).isEmpty();

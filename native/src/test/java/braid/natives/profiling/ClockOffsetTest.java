@@ -6,7 +6,7 @@ import org.junit.jupiter.api.Test;
 
 class ClockOffsetTest {
   @Test
-  void addsAnOffset() {
+  void anOffsetIsAdded() {
     var offset = offset(1_000_000, 500, 2_000_000, 1_000_500);
     assertThat(offset.nano(1_500_000)).isEqualTo(500_500);
     assertThat(offset.nano(900_000)).isEqualTo(-99_500);

@@ -31,7 +31,7 @@ class GraphNodesTest {
   }
 
   @Test
-  void aCopyBelongsToWhomItsOriginalDoesEvenIfClaimedLater() {
+  void aCopyHasTheOwnerOfItsOriginalEvenIfClaimedLater() {
     nodes.created(1);
     nodes.created(2);
     nodes.cloned(2, 1);

@@ -20,7 +20,7 @@ class NvtxRangeTest {
   }
 
   @Test
-  void thereIsALibraryOrTheReasonWhyNot() {
+  void aMissingLibraryHasAReason() {
     assertThat(NvtxRange.library().isPresent()).isEqualTo(NvtxRange.missing().isEmpty());
     NvtxRange.missing().ifPresent(line -> assertThat(line).contains("; "));
   }

@@ -41,7 +41,7 @@ class HandedOverTest {
   }
 
   @Test
-  void whereThereIsNoEvidenceNoneIsMade() {
+  void noEvidenceIsMadeWithoutMeasurements() {
     assertThat(HandedOver.evidence(List.of(MimeBundle.text("1"), MimeBundle.text("2")))).isEmpty();
     assertThat(HandedOver.evidence(List.of())).isEmpty();
     assertThat(ProfileSet.of(List.of(new SyntheticProfiles(1, 1, 1, 1, 0, 1).profile(0))).ranks())

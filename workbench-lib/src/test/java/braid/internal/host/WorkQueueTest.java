@@ -25,7 +25,7 @@ class WorkQueueTest {
   }
 
   @Test
-  void runsTasksInOrder() {
+  void tasksRunInOrder() {
     var done = new ArrayList<Integer>();
     for (int i = 0; i < 100; i++) {
       int task = i;

@@ -23,7 +23,7 @@ class HostClockTest {
   }
 
   @Test
-  void whereNothingTellsNoClockIsShared() throws Exception {
+  void unknownClocksAreNotShared() throws Exception {
     var empty = Files.writeString(folder.resolve("empty"), "");
     assertThat(HostClock.identity(folder.resolve("none"), folder.resolve("time"))).isEmpty();
     assertThat(HostClock.identity(empty, folder.resolve("time"))).isEmpty();

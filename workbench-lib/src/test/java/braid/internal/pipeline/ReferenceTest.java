@@ -82,7 +82,7 @@ class ReferenceTest {
   }
 
   @Test
-  void namesTheFirstWrongValueAndTheChunkThatBroughtIt() {
+  void anErrorNamesTheFirstWrongValueAndItsChunk() {
     var spec = GemmSpec.allGatherGemm(24, 4, 8);
     LocalRanks.run(
         1,
@@ -105,7 +105,7 @@ class ReferenceTest {
   }
 
   @Test
-  void namesTheChunkOfASumToo() {
+  void anErrorNamesTheChunkOfASumToo() {
     LocalRanks.run(
         1,
         world -> {

@@ -32,7 +32,7 @@ class ClosingTest {
   }
 
   @Test
-  void closesAllInOrderAndThrowsTheFirstFailure() {
+  void allAreClosedInOrderAndTheFirstFailureIsThrown() {
     var first = new BraidException("the first");
     var second = new BraidException("the second");
     assertThatThrownBy(

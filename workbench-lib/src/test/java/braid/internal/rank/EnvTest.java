@@ -44,12 +44,12 @@ class EnvTest {
 
   @ParameterizedTest
   @CsvSource({"auto,AUTO", "host,HOST", "cuda,CUDA"})
-  void readsEveryBackend(String name, BackendKind backend) {
+  void everyBackendIsRead(String name, BackendKind backend) {
     assertThat(Env.read(Map.of("BRAID_BACKEND", name)).backend()).isEqualTo(backend);
   }
 
   @Test
-  void readsTheCacheFolder() {
+  void theCacheFolderIsRead() {
     assertThat(Env.read(Map.of("BRAID_CACHE", "/var/cache/braid")).cache())
         .isEqualTo(Path.of("/var/cache/braid"));
     assertThat(Env.read(Map.of("BRAID_CACHE", "kernels")).cache())
@@ -57,7 +57,7 @@ class EnvTest {
   }
 
   @Test
-  void readsTheModeOfWorkerCopies() {
+  void theModeOfWorkerCopiesIsRead() {
     assertThat(Env.read(Map.of("BRAID_WORKER_COPIES", "bulk")).bulkCopies()).isTrue();
     assertThat(Env.read(Map.of("BRAID_WORKER_COPIES", "loads")).bulkCopies()).isFalse();
   }
@@ -78,12 +78,12 @@ class EnvTest {
 
   @ParameterizedTest
   @CsvSource({"auto,AUTO", "cudnn,CUDNN", "own,OWN"})
-  void readsEveryAttentionEngine(String name, AttentionEngine engine) {
+  void everyAttentionEngineIsRead(String name, AttentionEngine engine) {
     assertThat(Env.read(Map.of("BRAID_ATTENTION", name)).attention()).isEqualTo(engine);
   }
 
   @Test
-  void readsTheContractOfTorchrun() {
+  void theContractOfTorchrunIsRead() {
     var env = Env.read(COMPLETE);
     assertThat(env.world()).isEqualTo(new Place(2, 4));
     assertThat(env.local()).isEqualTo(new Place(0, 2));

@@ -27,7 +27,7 @@ class ConcatenatedAccessTest {
   }
 
   @Test
-  void storesIntoTheRightPartsAndLoadsBack() {
+  void valuesAreStoredIntoTheRightParts() {
     var values = new float[3 * NUMBERS];
     for (int i = 0; i < values.length; i++) {
       values[i] = i;
@@ -45,7 +45,7 @@ class ConcatenatedAccessTest {
   }
 
   @Test
-  void fillsAcrossParts() {
+  void aFillCrossesParts() {
     access.fill(TYPE, access.whole().asSlice(TYPE.bytes()), 5);
     assertThat(access.get(TYPE, access.whole(), 0)).isZero();
     assertThat(access.get(TYPE, access.whole(), 1)).isEqualTo(5);

@@ -13,7 +13,7 @@ class CacheCheckTest {
   @TempDir private Path folder;
 
   @Test
-  void namesTheFolderAndHowToClearIt() throws IOException {
+  void theCheckNamesTheFolderAndHowToClearIt() throws IOException {
     var cache = folder.resolve("cache");
     assertThat(CacheCheck.of(cache)).isEqualTo(Check.ok("cache", "cache", cache + ", empty"));
     var kernels = Files.createDirectories(cache.resolve(Env.KERNELS));

@@ -45,7 +45,7 @@ class JupyterFolderTest {
   }
 
   @Test
-  void leavesFoldersOfLivingProcesses() throws Exception {
+  void foldersOfLivingProcessesStay() throws Exception {
     try (var living = JupyterFolder.create(temporary)) {
       var other =
           new ProcessBuilder(

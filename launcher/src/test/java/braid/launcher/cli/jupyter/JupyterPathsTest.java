@@ -13,7 +13,7 @@ class JupyterPathsTest {
   }
 
   @Test
-  void findsTheUsersDirectoryAsJupyterDoes() {
+  void theUsersDirectoryIsTheOneOfJupyter() {
     assertThat(with(Map.of("HOME", "/h")).userData()).isEqualTo(Path.of("/h/.local/share/jupyter"));
     assertThat(with(Map.of("HOME", "/h", "XDG_DATA_HOME", "/x")).userData())
         .isEqualTo(Path.of("/x/jupyter"));

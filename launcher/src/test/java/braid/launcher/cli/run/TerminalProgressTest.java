@@ -34,7 +34,7 @@ class TerminalProgressTest {
   }
 
   @Test
-  void leavesAFailureOnTheScreen() {
+  void aFailureStaysOnTheScreen() {
     var failure =
         new CellFailure(CellFailure.Cause.EXCEPTION, "E", "boom", List.of("E: boom", "at line 1"));
     try (var progress = new TerminalProgress(new PrintWriter(screen), 72)) {

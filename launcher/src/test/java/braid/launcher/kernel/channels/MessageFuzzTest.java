@@ -74,7 +74,7 @@ class MessageFuzzTest {
   }
 
   @Test
-  void brokenFrames() {
+  void brokenFramesAreRefused() {
     var mutations = new Mutations(Mutations.SEED);
     int decoded = 0;
     for (int i = 0; i < EACH; i++) {
@@ -84,7 +84,7 @@ class MessageFuzzTest {
   }
 
   @Test
-  void signedNonsense() {
+  void signedNonsenseIsAnswered() {
     var mutations = new Mutations(Mutations.SEED + 1);
     int decoded = 0;
     for (int i = 0; i < EACH; i++) {

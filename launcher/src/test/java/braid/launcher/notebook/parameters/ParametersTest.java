@@ -62,7 +62,7 @@ class ParametersTest {
   }
 
   @Test
-  void knowsTheTypesThatTheCellDeclares() {
+  void parametersHaveTheTypesThatTheCellDeclares() {
     assertThat(
             Declarations.of(CELL).entrySet().stream()
                 .map(e -> e.getValue().source() + " " + e.getKey()))
@@ -122,7 +122,7 @@ class ParametersTest {
         "double ratio(int x) { return x; } int v = 1;|int",
         "enum E { A } record R(int v) {} int v = 1;|int",
       })
-  void takesTheTypesOfTheCompiler(String cell, String type) {
+  void parametersHaveTheTypesOfTheCompiler(String cell, String type) {
     assertThat(Declarations.of(cell))
         .hasEntrySatisfying("v", v -> assertThat(v.source()).isEqualTo(type));
   }
@@ -170,7 +170,7 @@ class ParametersTest {
         "list=3|List<Integer> list = java.util.List.of(3);",
         "object=true|Object object = true;",
       })
-  void writesAValueAsTheDeclaredType(String assignment, String line) {
+  void aValueIsWrittenAsTheDeclaredType(String assignment, String line) {
     assertThat(line(inject(CELL, given -> given.typed(assignment)))).isEqualTo(line);
   }
 
@@ -188,7 +188,7 @@ class ParametersTest {
         "x=null|Object x = null;",
         "x=[1, a]|var x = java.util.List.of(1, \"a\");",
       })
-  void takesTheTypeFromTheValueWhereNoCellDeclares(String assignment, String line) {
+  void anUndeclaredParameterHasTheTypeOfItsValue(String assignment, String line) {
     assertThat(line(inject(null, given -> given.typed(assignment)))).isEqualTo(line);
   }
 
@@ -247,7 +247,7 @@ class ParametersTest {
   }
 
   @Test
-  void refusesAnyNameWhereTheCellDeclaresNone() {
+  void anyNameIsRefusedIfTheCellDeclaresNone() {
     assertThatThrownBy(() -> inject("// nothing yet", given -> given.typed("m=1")))
         .isInstanceOf(BraidException.class)
         .hasMessage(
@@ -305,7 +305,7 @@ class ParametersTest {
   }
 
   @Test
-  void readsJsonFilesToo() throws IOException {
+  void jsonFilesAreReadToo() throws IOException {
     var file = Files.writeString(directory.resolve("p.json"), "{\"splits\": [1, 2]}");
     assertThat(line(inject(CELL, given -> given.file(file))))
         .isEqualTo("int[] splits = new int[] {1, 2};");
@@ -335,7 +335,7 @@ class ParametersTest {
   }
 
   @Test
-  void refusesAtTheCall() {
+  void mistakesAreRefusedAtTheCall() {
     var given = Parameters.given().typed("m=1");
     assertThatThrownBy(() -> given.typed("m=2"))
         .isInstanceOf(BraidException.class)

@@ -39,12 +39,12 @@ class MarkdownTest {
         "![x](javascript:alert)|<p>x</p>",
         "costs $1 \\ 2 [a$1](x)|<p>costs $1 \\ 2 a$1</p>",
       })
-  void readsALine(String markdown, String html) {
+  void aLineIsRead(String markdown, String html) {
     assertThat(Markdown.html(markdown)).isEqualTo(html + "\n");
   }
 
   @Test
-  void readsBlocks() {
+  void blocksAreRead() {
     assertThat(
             Markdown.html(
                 """
@@ -90,7 +90,7 @@ class MarkdownTest {
   }
 
   @Test
-  void readsListsWithinLists() {
+  void listsWithinListsAreRead() {
     assertThat(
             Markdown.html(
                 """
@@ -106,7 +106,7 @@ class MarkdownTest {
   }
 
   @Test
-  void showsAnImageThatTheCellHolds() {
+  void anImageOfTheCellIsShown() {
     var attachments =
         JsonParser.parseString(
             """
@@ -148,7 +148,7 @@ class MarkdownTest {
     "'#', ''",
     "'- # in a list', ''"
   })
-  void findsTheFirstHeading(String markdown, String heading) {
+  void theFirstHeadingIsFound(String markdown, String heading) {
     assertThat(Markdown.heading(markdown).orElse("")).isEqualTo(heading);
   }
 
@@ -180,7 +180,7 @@ class MarkdownTest {
         "<b>",
         "**"
       })
-  void readsAnyBeginningsWithoutEnds(String piece) {
+  void beginningsWithoutEndsAreRead(String piece) {
     assertThat(Markdown.html(piece.repeat(200_000 / piece.length()))).isNotNull();
     assertThat(Markdown.html(piece.repeat(1_000) + "`" + "\n".repeat(1_000) + "*")).isNotEmpty();
   }

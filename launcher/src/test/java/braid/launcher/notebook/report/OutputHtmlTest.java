@@ -43,7 +43,7 @@ class OutputHtmlTest {
   }
 
   @Test
-  void takesTheRichestFormThatIsSafe() {
+  void theRichestSafeFormIsShown() {
     assertThat(shown("'text/plain':'t','text/html':['<b>h','</b>'],'image/png':'AAAA'"))
         .isEqualTo("<div class=\"rich\"><b>h</b></div>\n");
     assertThat(shown("'text/plain':'a \\\\'t','image/png':'AA\\nAA'".replace("\\\\'", "&")))

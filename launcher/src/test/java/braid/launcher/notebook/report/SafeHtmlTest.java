@@ -20,7 +20,7 @@ class SafeHtmlTest {
           + "<tbody><tr><td>&lt;8&gt; &amp; more</td></tr></tbody></table>";
 
   @Test
-  void leavesATableAsItIs() {
+  void aTableStaysAsItIs() {
     assertThat(SafeHtml.of(TABLE)).isEqualTo(TABLE);
   }
 
@@ -52,7 +52,7 @@ class SafeHtmlTest {
         "<math><mtext><script>alert(1)</script></mtext></math>",
         "<base href=//x>",
       })
-  void leavesNothingThatRunsOrLoads(String html) {
+  void nothingThatRunsOrLoadsIsLeft(String html) {
     var safe = SafeHtml.of(html);
     var decoded = safe.replaceAll("data:image/svg\\+xml;base64,[A-Za-z0-9+/=]+", "picture");
     var tags = decoded.replaceAll("&lt;.*?&gt;", "").replaceAll("title=\"[^\"]*\"", "");
@@ -85,7 +85,7 @@ class SafeHtmlTest {
 
   /// Attributes of megabytes, as charts in an output have, are read without a deep stack.
   @Test
-  void readsLargePictures() {
+  void largePicturesAreRead() {
     var picture = "<img src=\"data:image/png;base64," + "A".repeat(3_000_000) + "\">";
     assertThat(SafeHtml.of(picture)).isEqualTo(picture);
   }
@@ -112,7 +112,7 @@ class SafeHtmlTest {
         "</script ",
         "<p title=\"x\" ",
       })
-  void readsAnyBeginningsWithoutEndsInTimeThatGrowsWithTheirNumber(String piece) {
+  void beginningsWithoutEndsAreReadInLinearTime(String piece) {
     var html = piece.repeat(Sweep.times(200_000, 1_000_000) / piece.length());
     assertThat(SafeHtml.of("<p>" + html).length()).isGreaterThan(0);
     assertThat(SafeHtml.of("<script>" + html)).isEmpty();
@@ -121,7 +121,7 @@ class SafeHtmlTest {
   }
 
   @Test
-  void readsALongStyleThatIsRefusedInTheEnd() {
+  void aLongRefusedStyleIsRead() {
     var style = "color:" + " ".repeat(1_000_000) + "@";
     assertThat(SafeHtml.of("<p style=\"" + style + "\">x</p>")).isEqualTo("<p style=\"\">x</p>");
   }
@@ -146,7 +146,7 @@ class SafeHtmlTest {
             + " src=\"data:image/svg+xml;base64,"
             + "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciPmI8L3N2Zz4=\">",
       })
-  void readsTagsAndCommentsWithAndWithoutEnds(String html, String safe) {
+  void tagsAndCommentsAreReadWithAndWithoutEnds(String html, String safe) {
     assertThat(SafeHtml.of(html)).isEqualTo(safe);
   }
 

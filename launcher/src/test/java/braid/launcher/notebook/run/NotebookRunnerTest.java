@@ -196,7 +196,7 @@ class NotebookRunnerTest {
   }
 
   @Test
-  void savesOutputsAsJupyterHasThem() throws IOException {
+  void outputsAreSavedAsByJupyter() throws IOException {
     var result =
         run(
             new Code("System.out.println(\"a\"); System.out.println(\"b\");"),
@@ -289,7 +289,7 @@ class NotebookRunnerTest {
   }
 
   @Test
-  void givesParametersTheirTypes() throws IOException {
+  void parametersHaveTheirTypes() throws IOException {
     var notebook =
         Notebooks.of(
             new Code(
@@ -347,7 +347,7 @@ class NotebookRunnerTest {
 
   /// Reads the file on disk during the run.
   @Test
-  void savesAfterEveryCell() throws IOException {
+  void theNotebookIsSavedAfterEveryCell() throws IOException {
     var seen = new ArrayList<String>();
     var watching =
         new RecordedProgress() {
@@ -370,7 +370,7 @@ class NotebookRunnerTest {
   }
 
   @Test
-  void endsACellThatIsTooLong() throws IOException {
+  void aCellThatTakesTooLongIsEnded() throws IOException {
     var result =
         run(
             Notebooks.of(new Code(ENDLESS.source(), "raises-exception")),
@@ -383,7 +383,7 @@ class NotebookRunnerTest {
   }
 
   @Test
-  void endsARunThatIsTooLong() throws IOException {
+  void aRunThatTakesTooLongIsEnded() throws IOException {
     var result =
         run(
             Notebooks.of(ENDLESS, new Code("1")),
@@ -394,7 +394,7 @@ class NotebookRunnerTest {
   }
 
   @Test
-  void startsNoCellAfterTheLastMoment() throws IOException {
+  void noCellStartsAfterTheLastMoment() throws IOException {
     var result =
         run(
             Notebooks.of(new Code("1")),
@@ -404,7 +404,7 @@ class NotebookRunnerTest {
   }
 
   @Test
-  void endsWhenItIsToldTo() throws Exception {
+  void aRunEndsOnRequest() throws Exception {
     var running = new CountDownLatch(1);
     var progress =
         new RecordedProgress() {
@@ -456,7 +456,7 @@ class NotebookRunnerTest {
   }
 
   @Test
-  void tellsAFailedVerificationFromOtherFailures() throws IOException {
+  void aFailedVerificationDiffersFromOtherFailures() throws IOException {
     var result = run(new Code("throw new braid.model.VerificationFailed(\"c[0][1] differs\");"));
     assertThat(result.exitCode()).isEqualTo(ExitCode.VERIFICATION_FAILED);
   }

@@ -88,7 +88,7 @@ class RecordedOutputsTest {
   }
 
   @Test
-  void keepsEachKindOfContentAsJupyterDoes() {
+  void eachKindOfContentIsKeptAsByJupyter() {
     var shown = recorded.of(first);
     shown.display(
         MimeBundle.text("t")

@@ -100,7 +100,7 @@ class ChartsTest {
   }
 
   @Test
-  void whereSplitsMakeNoLinesAStudyIsAChartOfConfigurations() throws IOException {
+  void aStudyWithoutLinesIsAChartOfConfigurations() throws IOException {
     var overlaps =
         List.of(
             Overlap.pipelined(4),

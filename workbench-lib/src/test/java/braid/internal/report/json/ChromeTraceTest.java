@@ -159,7 +159,7 @@ class ChromeTraceTest {
   }
 
   @Test
-  void keepsToTheDocumentedFormat() throws IOException {
+  void aTraceHasTheDocumentedFormat() throws IOException {
     var trace = strictly(SET.chromeTrace());
 
     assertThat(trace.keySet())
@@ -182,7 +182,7 @@ class ChromeTraceTest {
 
   /// Viewers need it: what overlaps on one thread is drawn as if one had called the other.
   @Test
-  void eventsOfAThreadFollowEachOtherInWhatRanksReallyMeasure() throws IOException {
+  void eventsOfAThreadFollowEachOtherInRealMeasurements() throws IOException {
     for (var how :
         List.of(Overlap.pipelined(3).streams(2), Overlap.ring().over(Transport.WORKERS))) {
       var profiles = new ConcurrentLinkedQueue<Profile>();

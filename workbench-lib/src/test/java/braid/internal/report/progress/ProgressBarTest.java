@@ -13,7 +13,7 @@ class ProgressBarTest {
   private final ProgressBar bar = new ProgressBar("tuning", 100, "building", now::get, shown::add);
 
   @Test
-  void showsNoMoreOftenThanAnEyeFollows() {
+  void aBarIsDrawnNoFasterThanAnEyeFollows() {
     for (int step = 0; step < 100; step++) {
       bar.step("splits=" + step);
       now.addAndGet(10_000_000);

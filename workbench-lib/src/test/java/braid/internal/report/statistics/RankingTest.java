@@ -145,7 +145,7 @@ class RankingTest {
 
   /// Rounds that are measured after the estimate decide, and their number is not far too large.
   @Test
-  void roundsThatWouldDecideDoSo() {
+  void roundsThatWouldDecideDecide() {
     long seed = 31;
     var random = new Random(seed);
     int asked = 0;
@@ -200,7 +200,7 @@ class RankingTest {
   }
 
   @Test
-  void whereOverlapLosesUnfusedIsBestAndTheLosersDoNotTie() {
+  void unfusedIsBestIfEveryOverlapLoses() {
     var ranking = Ranking.of(constant(100), constant(101), List.of(constant(120), constant(100.4)));
 
     assertThat(ranking.noiseFloor()).isEqualTo(0.01, within(1e-12));

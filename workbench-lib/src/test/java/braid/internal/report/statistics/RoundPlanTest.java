@@ -61,7 +61,7 @@ class RoundPlanTest {
   }
 
   @Test
-  void thereAreNeverMoreRoundsThanTheMost() {
+  void aPlanHasNeverMoreRoundsThanItsMost() {
     assertThat(PLAN.more(nanos(998, 0.5), 1)).isEqualTo(2);
     assertThat(PLAN.more(nanos(1_000, 0.5), 1)).isZero();
   }
@@ -130,7 +130,7 @@ class RoundPlanTest {
   }
 
   @Test
-  void whichOneLeadsDoesNotMatter() {
+  void theLeaderDoesNotMatter() {
     var noisy = nanos(12, 0.02);
     var swapped = new long[][] {noisy[0], noisy[1], noisy[3], noisy[2]};
     assertThat(PLAN.more(noisy, SECOND)).isPositive().isEqualTo(PLAN.more(swapped, SECOND));
