@@ -119,7 +119,7 @@ final class Candidates {
   }
 
   /// A configuration with its work and the hardware's readings.
-  record Candidate(Configuration configuration, Work work, List<Reading> readings) {
+  record Candidate(Configuration configuration, Work work, List<HardwareReading> readings) {
     Candidate(Configuration configuration, Work work) {
       this(configuration, work, new ArrayList<>());
     }
@@ -253,8 +253,8 @@ final class Candidates {
   }
 
   /// Returns the readings of all ranks, in the order of measurement.
-  private List<Reading> readingsOfAllRanks(Candidate candidate) {
-    return Reading.together(
+  private List<HardwareReading> readingsOfAllRanks(Candidate candidate) {
+    return HardwareReading.together(
         group.gather(ReadingsJson.write(candidate.readings())).stream()
             .map(ReadingsJson::read)
             .toList());

@@ -248,8 +248,8 @@ public record Comparison(
   }
 
   /// Returns no readings if one of them has none.
-  private static <T> List<Reading> readings(
-      List<? extends T> turns, Function<T, List<Reading>> part) {
+  private static <T> List<HardwareReading> readings(
+      List<? extends T> turns, Function<T, List<HardwareReading>> part) {
     return turns.stream().anyMatch(turn -> part.apply(turn).isEmpty())
         ? List.of()
         : joined(turns, part);

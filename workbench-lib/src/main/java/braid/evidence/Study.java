@@ -63,7 +63,7 @@ public record Study<C extends Configuration>(
     List<Long> unfusedFirst,
     List<Long> unfusedAgain,
     List<Trial<C>> trials,
-    List<Reading> unfusedReadings,
+    List<HardwareReading> unfusedReadings,
     C reference,
     Optional<Prediction> prediction,
     long measuredNanos)
@@ -91,7 +91,7 @@ public record Study<C extends Configuration>(
   /// One configuration, its time per round, and the hardware readings of all ranks together; no
   /// readings if the hardware reports none.
   public record Trial<C extends Configuration>(
-      C configuration, List<Long> nanos, List<Reading> readings) {
+      C configuration, List<Long> nanos, List<HardwareReading> readings) {
     public Trial {
       nanos = List.copyOf(nanos);
       readings = known(readings);
@@ -176,11 +176,11 @@ public record Study<C extends Configuration>(
         0);
   }
 
-  private static List<Reading> known(List<Reading> readings) {
-    return readings.stream().allMatch(Reading.NONE::equals) ? List.of() : List.copyOf(readings);
+  private static List<HardwareReading> known(List<HardwareReading> readings) {
+    return readings.stream().allMatch(HardwareReading.NONE::equals) ? List.of() : List.copyOf(readings);
   }
 
-  private static void requireReadings(String configuration, int times, List<Reading> readings) {
+  private static void requireReadings(String configuration, int times, List<HardwareReading> readings) {
     if (!readings.isEmpty() && readings.size() != times) {
       throw new BraidException(
           "a study needs a reading of the hardware for each time or none but has %d of %s for %d times"
@@ -522,8 +522,8 @@ public record Study<C extends Configuration>(
     return words().headline();
   }
 
-  private StudyWords words() {
-    return new StudyWords(this, ranking(), unfused());
+  private StudyText words() {
+    return new StudyText(this, ranking(), unfused());
   }
 
   @Override

@@ -331,9 +331,9 @@ class ComparisonTest {
   /// Lower clocks and a hotter GPU are printed, and small differences are not.
   @Test
   void notableDifferencesOfTheHardwareAreNamed() {
-    var cool = new Reading(1980, 400, 45, Set.of());
-    var warm = new Reading(1950, 400, 55, Set.of());
-    var hot = new Reading(1755, 400, 71, Set.of("power cap"));
+    var cool = new HardwareReading(1980, 400, 45, Set.of());
+    var warm = new HardwareReading(1950, 400, 55, Set.of());
+    var hot = new HardwareReading(1755, 400, 71, Set.of("power cap"));
     assertThat(Comparison.of(read(cool), read(warm)).differing()).isEmpty();
     assertThat(Comparison.of(read(cool), read(hot)).differing())
         .containsExactly(
@@ -342,7 +342,7 @@ class ComparisonTest {
             "clocks reduced by: nothing and power cap (72 of 72)");
   }
 
-  private static Study<Overlap> read(Reading reading) {
+  private static Study<Overlap> read(HardwareReading reading) {
     var study = study(80, 0.001, new Random(4));
     return new Study<>(
         study.problem(),

@@ -324,7 +324,7 @@ class StudyTest {
   }
 
   /// Reads a study of three rounds: unfused, and two configurations.
-  private static Study<Overlap> read(Reading unfused, Reading first, Reading second) {
+  private static Study<Overlap> read(HardwareReading unfused, HardwareReading first, HardwareReading second) {
     var times = List.of(100L, 101L, 102L);
     return new Study<>(
         GemmSpec.allGatherGemm(2048, 2048, 2048).columns(),
@@ -341,14 +341,14 @@ class StudyTest {
         0);
   }
 
-  private static Reading at(int mhz, String... heldBackBy) {
-    return new Reading(mhz, 650, 61, Set.of(heldBackBy));
+  private static HardwareReading at(int mhz, String... heldBackBy) {
+    return new HardwareReading(mhz, 650, 61, Set.of(heldBackBy));
   }
 
   @Test
   void readingsOfTheHardwareStandBesideTheTimes() {
     var study =
-        read(at(1905), at(1890, "power cap"), new Reading(1890, Reading.UNKNOWN, 64, Set.of()));
+        read(at(1905), at(1890, "power cap"), new HardwareReading(1890, HardwareReading.UNKNOWN, 64, Set.of()));
     var table = study.table();
 
     assertThat(table.columnNames())
@@ -365,10 +365,10 @@ class StudyTest {
   @Test
   void missingReadingsHaveNoColumn() {
     var onlyClocks =
-        new Reading(1905, Reading.UNKNOWN, Reading.UNKNOWN, Set.of("clocks set by application"));
+        new HardwareReading(1905, HardwareReading.UNKNOWN, HardwareReading.UNKNOWN, Set.of("clocks set by application"));
     assertThat(read(onlyClocks, onlyClocks, onlyClocks).table().columnNames())
         .endsWith("to %", "SM clock MHz", "throttled by");
-    var nothing = read(Reading.NONE, Reading.NONE, Reading.NONE);
+    var nothing = read(HardwareReading.NONE, HardwareReading.NONE, HardwareReading.NONE);
     assertThat(nothing.table().columnNames()).endsWith("to %");
     assertThat(nothing.toJson()).doesNotContain("eadings");
     assertThat(nothing.unfusedReadings()).isEmpty();
@@ -386,7 +386,7 @@ class StudyTest {
         .doesNotContain("\n");
     assertThat(read(at(1980), at(1950), at(1935)).doubts()).isEmpty();
     assertThat(read(at(1980), at(1950), at(1935)).headline()).doesNotContain("doubtful");
-    assertThat(read(Reading.NONE, at(1980), Reading.NONE).doubts()).isEmpty();
+    assertThat(read(HardwareReading.NONE, at(1980), HardwareReading.NONE).doubts()).isEmpty();
   }
 
   @Test

@@ -100,7 +100,7 @@ public interface Backend extends SymmetricMemory.Allocator {
   SequencedMap<String, Long> readings();
 
   /// Returns the hardware's current state, to be stored with a measurement that has just ended.
-  Reading reading();
+  HardwareReading reading();
 
   /// Returns the largest error of the last recorded times, relative to the process's clock.
   long clockErrorNanos();

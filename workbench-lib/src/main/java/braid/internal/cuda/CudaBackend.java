@@ -328,7 +328,7 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public Reading reading() {
+  public HardwareReading reading() {
     return nvml.reading();
   }
 

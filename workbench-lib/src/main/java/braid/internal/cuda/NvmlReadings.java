@@ -35,22 +35,22 @@ public final class NvmlReadings {
 
   /// State for a measurement that has just ended. The GPU may be idle already, which does not count
   /// as throttling.
-  public synchronized Reading reading() {
-    return now().map(NvmlReadings::reading).orElse(Reading.NONE);
+  public synchronized HardwareReading reading() {
+    return now().map(NvmlReadings::reading).orElse(HardwareReading.NONE);
   }
 
-  static Reading reading(Nvml.Reading now) {
+  static HardwareReading reading(Nvml.Reading now) {
     var reasons = new TreeSet<>(now.throttleReasons());
     reasons.remove(Nvml.IDLE);
-    return new Reading(
+    return new HardwareReading(
         known(now.smClockMhz()),
-        Double.isNaN(now.watts()) ? Reading.UNKNOWN : (int) Math.round(now.watts()),
+        Double.isNaN(now.watts()) ? HardwareReading.UNKNOWN : (int) Math.round(now.watts()),
         known(now.celsius()),
         reasons);
   }
 
   private static int known(int value) {
-    return value == Nvml.UNKNOWN ? Reading.UNKNOWN : value;
+    return value == Nvml.UNKNOWN ? HardwareReading.UNKNOWN : value;
   }
 
   /// Readings by name, for a rank's counters.

@@ -211,8 +211,8 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public Reading reading() {
-    return Reading.NONE;
+  public HardwareReading reading() {
+    return HardwareReading.NONE;
   }
 
   /// Returns 0: spans are timed by the process's clock.

@@ -12,12 +12,12 @@ class NvmlReadingsTest {
   void idleDoesNotCountAsThrottling() {
     var now = new Nvml.Reading(1905, 3201, 649.6, 61, Set.of("idle", "power cap"), 0);
     assertThat(NvmlReadings.reading(now))
-        .isEqualTo(new Reading(1905, 650, 61, Set.of("power cap")));
+        .isEqualTo(new HardwareReading(1905, 650, 61, Set.of("power cap")));
   }
 
   @Test
   void missingReadingsAreUnknownNotZero() {
     var now = new Nvml.Reading(Nvml.UNKNOWN, 0, Double.NaN, Nvml.UNKNOWN, Set.of(), 0);
-    assertThat(NvmlReadings.reading(now)).isEqualTo(Reading.NONE);
+    assertThat(NvmlReadings.reading(now)).isEqualTo(HardwareReading.NONE);
   }
 }

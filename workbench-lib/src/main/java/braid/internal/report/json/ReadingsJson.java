@@ -18,29 +18,29 @@ public final class ReadingsJson {
   private static final Map<String, Object> ABSENT =
       Map.of(
           "smClockMhz",
-          Reading.UNKNOWN,
+          HardwareReading.UNKNOWN,
           "watts",
-          Reading.UNKNOWN,
+          HardwareReading.UNKNOWN,
           "celsius",
-          Reading.UNKNOWN,
+          HardwareReading.UNKNOWN,
           "heldBackBy",
           Set.of());
 
   private ReadingsJson() {}
 
   /// As ranks exchange them.
-  public static String write(List<Reading> readings) {
+  public static String write(List<HardwareReading> readings) {
     var json = new JsonObject();
     json.addProperty("format", FORMAT);
     json.add(READINGS, tree(readings));
     return json.toString();
   }
 
-  public static List<Reading> read(String json) {
+  public static List<HardwareReading> read(String json) {
     return read(JsonFields.document(READINGS, FORMAT, json).only("format", READINGS), READINGS);
   }
 
-  static JsonArray tree(List<Reading> readings) {
+  static JsonArray tree(List<HardwareReading> readings) {
     var all = GSON.toJsonTree(readings).getAsJsonArray();
     for (var one : all) {
       var fields = one.getAsJsonObject();
@@ -54,9 +54,9 @@ public final class ReadingsJson {
     return all;
   }
 
-  static List<Reading> read(JsonFields fields, String name) {
+  static List<HardwareReading> read(JsonFields fields, String name) {
     return fields.objects(name).stream()
-        .map(one -> one.only(JsonFields.components(Reading.class)).record(Reading.class, ABSENT))
+        .map(one -> one.only(JsonFields.components(HardwareReading.class)).record(HardwareReading.class, ABSENT))
         .toList();
   }
 }

@@ -23,7 +23,7 @@ public record StudyJson(
     List<Long> unfusedFirst,
     List<Long> unfusedAgain,
     List<Trial> trials,
-    List<Reading> unfusedReadings,
+    List<HardwareReading> unfusedReadings,
     Configuration reference,
     Optional<Prediction> prediction,
     long measuredNanos) {
@@ -56,7 +56,7 @@ public record StudyJson(
           false);
 
   /// One configuration, its time in each round, and the hardware's state at each.
-  public record Trial(Configuration configuration, List<Long> nanos, List<Reading> readings) {}
+  public record Trial(Configuration configuration, List<Long> nanos, List<HardwareReading> readings) {}
 
   /// Predicted times of the reference, then of each trial; 0 for one that cannot be simulated.
   public record Prediction(String machine, List<Long> nanos) {}
@@ -104,7 +104,7 @@ public record StudyJson(
     return GSON.toJsonTree(configuration).getAsJsonObject();
   }
 
-  private static void addReadings(JsonObject json, String name, List<Reading> readings) {
+  private static void addReadings(JsonObject json, String name, List<HardwareReading> readings) {
     if (!readings.isEmpty()) {
       json.add(name, ReadingsJson.tree(readings));
     }
@@ -179,7 +179,7 @@ public record StudyJson(
   }
 
   /// Studies of Braid's first version have none, like those on hardware that reports nothing.
-  private static List<Reading> readings(JsonFields fields, String name) {
+  private static List<HardwareReading> readings(JsonFields fields, String name) {
     return fields.has(name) ? ReadingsJson.read(fields, name) : List.of();
   }
 }

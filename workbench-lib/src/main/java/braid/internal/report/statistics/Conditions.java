@@ -31,14 +31,14 @@ public record Conditions(
   private static final Set<String> USER_SETTINGS =
       Set.of(Nvml.SET_BY_APPLICATION, Nvml.DISPLAY_CLOCKS);
 
-  public static Conditions of(List<Reading> readings) {
+  public static Conditions of(List<HardwareReading> readings) {
     var reasons = new TreeMap<String, Integer>();
     readings.forEach(each -> each.heldBackBy().forEach(why -> reasons.merge(why, 1, Integer::sum)));
     return new Conditions(
         readings.size(),
-        median(known(readings, Reading::smClockMhz)),
-        median(known(readings, Reading::watts)),
-        known(readings, Reading::celsius).max(),
+        median(known(readings, HardwareReading::smClockMhz)),
+        median(known(readings, HardwareReading::watts)),
+        known(readings, HardwareReading::celsius).max(),
         reasons,
         (int)
             readings.stream()
@@ -46,8 +46,8 @@ public record Conditions(
                 .count());
   }
 
-  private static IntStream known(List<Reading> readings, ToIntFunction<Reading> number) {
-    return readings.stream().mapToInt(number).filter(value -> value != Reading.UNKNOWN);
+  private static IntStream known(List<HardwareReading> readings, ToIntFunction<HardwareReading> number) {
+    return readings.stream().mapToInt(number).filter(value -> value != HardwareReading.UNKNOWN);
   }
 
   private static OptionalInt median(IntStream values) {

@@ -10,30 +10,30 @@ import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
-class ReadingTest {
-  private static final Reading COOL = new Reading(1980, 400, 45, Set.of());
-  private static final Reading HOT = new Reading(1755, 690, 82, Set.of("power cap"));
+class HardwareReadingTest {
+  private static final HardwareReading COOL = new HardwareReading(1980, 400, 45, Set.of());
+  private static final HardwareReading HOT = new HardwareReading(1755, 690, 82, Set.of("power cap"));
 
   @Test
   void allGpusTogetherAreAsSlowAsTheirSlowest() {
-    var third = new Reading(1905, Reading.UNKNOWN, 50, Set.of("sync boost"));
+    var third = new HardwareReading(1905, HardwareReading.UNKNOWN, 50, Set.of("sync boost"));
     assertThat(
-            Reading.together(
+            HardwareReading.together(
                 List.of(List.of(COOL, COOL), List.of(COOL, HOT), List.of(COOL, third))))
-        .containsExactly(COOL, new Reading(1755, 690, 82, Set.of("power cap", "sync boost")));
+        .containsExactly(COOL, new HardwareReading(1755, 690, 82, Set.of("power cap", "sync boost")));
   }
 
   @Test
   void aGpuThatTellsNothingLeavesTheOthersWord() {
-    assertThat(Reading.together(List.of(List.of(Reading.NONE), List.of(HOT)))).containsExactly(HOT);
-    assertThat(Reading.together(List.of(List.of(Reading.NONE), List.of(Reading.NONE))))
-        .containsExactly(Reading.NONE);
+    assertThat(HardwareReading.together(List.of(List.of(HardwareReading.NONE), List.of(HOT)))).containsExactly(HOT);
+    assertThat(HardwareReading.together(List.of(List.of(HardwareReading.NONE), List.of(HardwareReading.NONE))))
+        .containsExactly(HardwareReading.NONE);
   }
 
   @Test
   void ranksTellEachOtherAllOfIt() {
     var all =
-        List.of(COOL, HOT, Reading.NONE, new Reading(0, Reading.UNKNOWN, 7, Set.of("b", "a")));
+        List.of(COOL, HOT, HardwareReading.NONE, new HardwareReading(0, HardwareReading.UNKNOWN, 7, Set.of("b", "a")));
     LocalRanks.run(
         2,
         world ->
@@ -44,7 +44,7 @@ class ReadingTest {
 
   @Test
   void aNumberIsKnownOrIsNot() {
-    assertThatThrownBy(() -> new Reading(-2, 1, 1, Set.of()))
+    assertThatThrownBy(() -> new HardwareReading(-2, 1, 1, Set.of()))
         .isInstanceOf(BraidException.class)
         .hasMessage("a reading's SM clock in MHz must be 0 or more, or -1 for unknown, but was -2");
   }

@@ -23,7 +23,7 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /// A study's finding in sentences: what is best, by how much, and how sure that is.
-final class StudyWords {
+final class StudyText {
   /// Configurations named in a line; the table has all.
   private static final int MOST_NAMED = 3;
 
@@ -34,7 +34,7 @@ final class StudyWords {
   private final String referenceName;
 
   /// @param unfused both times of the reference
-  StudyWords(Study<?> study, Ranking ranking, Spread unfused) {
+  StudyText(Study<?> study, Ranking ranking, Spread unfused) {
     this.study = study;
     this.ranking = ranking;
     this.unfused = unfused;

@@ -15,14 +15,14 @@ import java.util.stream.IntStream;
 /// @param celsius highest temperature of several GPUs
 /// @param heldBackBy reasons why clocks were below their maximum, in words; of several GPUs all
 ///   reasons
-public record Reading(int smClockMhz, int watts, int celsius, Set<String> heldBackBy) {
+public record HardwareReading(int smClockMhz, int watts, int celsius, Set<String> heldBackBy) {
   /// Represents a number that the hardware does not report.
   public static final int UNKNOWN = -1;
 
-  /// Reading of hardware that reports none.
-  public static final Reading NONE = new Reading(UNKNOWN, UNKNOWN, UNKNOWN, Set.of());
+  /// A reading of hardware that reports none.
+  public static final HardwareReading NONE = new HardwareReading(UNKNOWN, UNKNOWN, UNKNOWN, Set.of());
 
-  public Reading {
+  public HardwareReading {
     check("SM clock in MHz", smClockMhz);
     check("power in watts", watts);
     check("temperature in degrees Celsius", celsius);
@@ -40,23 +40,23 @@ public record Reading(int smClockMhz, int watts, int celsius, Set<String> heldBa
 
   /// Merges the readings of all GPUs, measurement by measurement: together they are as slow as the
   /// slowest.
-  public static List<Reading> together(List<List<Reading>> ofGpus) {
+  public static List<HardwareReading> together(List<List<HardwareReading>> ofGpus) {
     return IntStream.range(0, ofGpus.getFirst().size())
         .mapToObj(at -> one(ofGpus.stream().map(readings -> readings.get(at)).toList()))
         .toList();
   }
 
-  private static Reading one(List<Reading> ofGpus) {
+  private static HardwareReading one(List<HardwareReading> ofGpus) {
     var reasons = new TreeSet<String>();
     ofGpus.forEach(each -> reasons.addAll(each.heldBackBy));
-    return new Reading(
-        known(ofGpus, Reading::smClockMhz).min().orElse(UNKNOWN),
-        known(ofGpus, Reading::watts).max().orElse(UNKNOWN),
-        known(ofGpus, Reading::celsius).max().orElse(UNKNOWN),
+    return new HardwareReading(
+        known(ofGpus, HardwareReading::smClockMhz).min().orElse(UNKNOWN),
+        known(ofGpus, HardwareReading::watts).max().orElse(UNKNOWN),
+        known(ofGpus, HardwareReading::celsius).max().orElse(UNKNOWN),
         reasons);
   }
 
-  private static IntStream known(List<Reading> readings, ToIntFunction<Reading> number) {
+  private static IntStream known(List<HardwareReading> readings, ToIntFunction<HardwareReading> number) {
     return readings.stream().mapToInt(number).filter(value -> value != UNKNOWN);
   }
 }
