@@ -19,7 +19,7 @@ void main() {
   var world = ProcessGroup.world();
 
   // The problem: gather the rows of an input that is divided among the ranks, then multiply it by
-  // this rank's columns of a weight. Sizes are those of the whole problem.
+  // this rank's columns of a weight. Sizes are global.
   var problem = GemmSpec.allGatherGemm(768, 512, 256);
 
   // The tuning: gather in four chunks, so that a chunk is multiplied while the next one travels.

@@ -16,8 +16,8 @@ void main() {
   int me = world.rank();
   int next = (me + 1) % world.size();
 
-  // A part of the same shape on every rank. local() is mine, on(r) is that of rank r, all() is all
-  // of them.
+  // A part of the same shape on every rank. local() is my part, on(r) is the part of rank r,
+  // all() is one view of all parts.
   try (var x = SymmetricTensor.on(world).shape(4).name("x").allocate()) {
     x.local().fill(me);
     world.barrier(); // [A] every rank has filled its own part

@@ -54,7 +54,7 @@ final class Bindings {
     return tensors.isEmpty();
   }
 
-  /// Returns the kind of the pipeline's symmetric memory: that of its symmetric tensors, if any,
+  /// Returns the kind of the pipeline's symmetric memory: the kind of its symmetric tensors, if any,
   /// else the requested one.
   @Nullable MemoryKind kind(@Nullable MemoryKind requested, ProcessGroup group) {
     var resolved = requested == null ? null : group.context().backend().resolve(requested);
@@ -170,7 +170,7 @@ final class Bindings {
         : "give a LocalTensor, since the sizes differ by rank";
   }
 
-  /// The sizes that hold any rank's part: those of the rank with most rows.
+  /// The sizes that hold any rank's part: the sizes of the rank with most rows.
   private static List<Long> largest(Part part, Problem problem, int ranks) {
     return IntStream.range(0, ranks)
         .mapToObj(rank -> part.sizes(problem, ranks, rank))

@@ -141,7 +141,7 @@ public final class LocalRanks {
         .collect(Collectors.toSet());
   }
 
-  /// Returns true if a rank has no thread but that of its body: neither one that the body has
+  /// Returns true if a rank has no thread but its body's: neither one that the body has
   /// started nor one of the common pool.
   private static boolean isAlone(RankContext context) {
     var pool = ForkJoinPool.commonPool();

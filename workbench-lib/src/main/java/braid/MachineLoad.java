@@ -13,7 +13,7 @@ import java.util.Optional;
 
 /// Processors that other processes keep busy while the ranks work. The load average alone does not
 /// show them: for minutes it also counts what the ranks themselves did. So the processor time of
-/// the machine is compared with that of the ranks and of the front. Only Linux tells; elsewhere
+/// the machine is compared with the time of the ranks and of the front. Only Linux tells; elsewhere
 /// nothing is known.
 final class MachineLoad {
   /// Processors that others may keep busy: half of one, and a tenth of all.

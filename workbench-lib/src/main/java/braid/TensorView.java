@@ -32,7 +32,7 @@ public final class TensorView implements Tensor {
   private final DType dtype;
   private final List<MemorySegment> places;
 
-  /// Memory whose lifetime is that of the viewed tensor.
+  /// Memory that lives as long as the viewed tensor.
   private final MemorySegment alive;
 
   private final Supplier<String> ended;

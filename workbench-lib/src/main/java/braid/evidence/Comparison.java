@@ -38,7 +38,7 @@ import tech.tablesaw.api.Table;
 ///
 /// Two studies share no rounds, so every time of one is compared with every time of the other; the
 /// intervals of all rows hold together with 95% confidence, however many there are. Times that
-/// depend on those of earlier rounds count as fewer samples. The difference is that of the two
+/// depend on those of earlier rounds count as fewer samples. The difference is between the two
 /// medians, so it agrees with the times beside it. A row is `SLOW` or `FAST` if its interval lies
 /// beyond the threshold *and* it differs by more than the margin: the threshold, or the noise floor
 /// of either study if that is larger. It is `SAME` if the whole interval lies within the margin and

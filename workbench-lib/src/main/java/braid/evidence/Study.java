@@ -41,7 +41,7 @@ import tech.tablesaw.api.Table;
 /// Measurements of the tuner: every configuration in every round, beside the reference, which runs
 /// twice per round to show how much two measurements of the same work differ. Of a pipeline, the
 /// configurations are tunings and schedules of one's own, and the reference is unfused; of steps,
-/// they are names. A time is always that of the slowest rank. Readings of the hardware after each
+/// they are names. A time is always the slowest rank's. Readings of the hardware after each
 /// measurement are kept beside the times, if available.
 ///
 /// If ranks shared a GPU, the times are no evidence ([#timesCount]): no configuration is judged,

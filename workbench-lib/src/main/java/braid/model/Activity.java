@@ -1,6 +1,6 @@
 package braid.model;
 
-/// One kernel, copy or fill of a GPU. Times are those of spans.
+/// One kernel, copy or fill of a GPU. Times are as in spans.
 ///
 /// @param engine unit that ran it: a kernel by its name with its blocks, such as
 ///   `ncclDevKernel_AllGather <<<24>>>`, a copy engine, or the multiprocessors

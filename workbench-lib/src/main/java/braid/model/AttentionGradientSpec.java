@@ -10,7 +10,7 @@ import java.util.SequencedMap;
 /// of the output, in the layout and types of the attention. It gets the gradients of the query, key
 /// and value of its tokens.
 ///
-/// The result is that of this unfused code, for every tuning:
+/// The result equals this unfused code, for every tuning:
 ///
 /// ```java
 /// for (query q at position p, each head, each position j that p sees) {

@@ -15,7 +15,7 @@ import java.util.function.LongPredicate;
 /// one of the LSE `heads` numbers in fp32. Query head h uses key and value head h / (`heads` /
 /// `kvHeads`).
 ///
-/// The result is that of this unfused code, for every tuning:
+/// The result equals this unfused code, for every tuning:
 ///
 /// ```java
 /// var keys = allGather(key);
@@ -136,7 +136,7 @@ public record AttentionSpec(
         packing.first(tokens));
   }
 
-  /// Returns the same attention with other numbers of heads, such as that of some of the heads.
+  /// Returns the same attention with other numbers of heads, such as the attention of some of the heads.
   public AttentionSpec heads(int count, int kvCount) {
     return new AttentionSpec(
         sequence, count, kvCount, headSize, isCausal, window, layout, scale, dtype, packing);

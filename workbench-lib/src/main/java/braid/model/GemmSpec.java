@@ -15,7 +15,7 @@ import java.util.stream.Collectors;
 /// `m`, `n` and `k` are the sizes of `output (m × n) = input (m × k) · weight (k × n)`, of all
 /// ranks together. The [Pattern] divides one or two of them; a rank holds its balanced part.
 ///
-/// The result is that of the unfused code quoted with each pattern, for every tuning:
+/// The result equals the unfused code quoted with each pattern, for every tuning:
 ///
 /// - `times` returns the product in fp32, not rounded.
 /// - `reduceScatter` and `allReduce` return the output's type, or BF16 if that is FP8

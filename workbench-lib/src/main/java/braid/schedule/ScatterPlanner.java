@@ -59,8 +59,7 @@ final class ScatterPlanner {
             spec,
             overlap,
             ranks,
-            overlap.symmetricOutput()
-                || (all && method == Method.UNFUSED && !spec.finishesSum()));
+            overlap.symmetricOutput() || (all && method == Method.UNFUSED && !spec.finishesSum()));
     this.chunks = GemmPlanner.chunks(spec, overlap, ranks);
     var dtype = spec.sumDtype();
     long columns = beside ? 1 : spec.n();

@@ -1,4 +1,4 @@
-/// `braid bench`: measures the cost of Braid itself beside that of common alternatives.
+/// `braid bench`: measures the cost of Braid itself beside common alternatives.
 @NullMarked
 package braid.launcher.bench;
 

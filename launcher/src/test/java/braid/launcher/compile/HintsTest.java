@@ -294,7 +294,8 @@ class HintsTest {
     assertThat(error("new Tuner(world)", FRONT).getFirst())
         .endsWith("Tuner has no public constructor: begin with Tuner.on(world)");
     assertThat(error("new TensorView()", FRONT).getFirst())
-        .startsWith("cell 7, line 1: error: TensorView has no public constructor: one is returned by ");
+        .startsWith(
+            "cell 7, line 1: error: TensorView has no public constructor: one is returned by ");
     // A public constructor with other parameters is the compiler's business.
     assertThat(error("new Study(3)", FRONT))
         .anyMatch(line -> line.contains("GemmSpec") || line.contains("long"));

@@ -258,7 +258,7 @@ final class Descriptors implements AutoCloseable {
         : cublas.CUBLASLT_EPILOGUE_GELU_AUX;
   }
 
-  /// Type of c and of the bias: that of d, or BF16 if d is fp8.
+  /// Type of c and of the bias: the type of d, or BF16 if d is fp8.
   private Lt.Type addend() {
     return problem.d().type().isFp8() ? Lt.Type.BF16 : problem.d().type();
   }

@@ -11,7 +11,7 @@ import java.util.regex.Pattern;
 record KernelSources(String name, String program, SequencedMap<String, String> included) {
   private static final Pattern INCLUDE = Pattern.compile("(?m)^#include \"(.+)\"$");
 
-  /// All kernels but those of attention.
+  /// All kernels except for attention.
   static KernelSources ours() {
     return of("kernels.cu");
   }

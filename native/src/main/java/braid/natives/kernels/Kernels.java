@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 
-/// All kernels but those of attention, loaded on one GPU, with one launch method each. A parameter
+/// All kernels except for attention, loaded on one GPU, with one launch method each. A parameter
 /// `blocks` sets the grid size; methods without it use as many blocks as are useful. Nothing is
 /// launched for empty work.
 public final class Kernels implements AutoCloseable {

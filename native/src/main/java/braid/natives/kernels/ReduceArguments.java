@@ -92,7 +92,7 @@ public final class ReduceArguments {
     kernel = kernel(parts, out, type, finish);
   }
 
-  /// Type of bias and pre-activation: that of the output, or BF16 if it is fp8.
+  /// Type of bias and pre-activation: the output's, or BF16 if it is fp8.
   static ElementType side(ElementType out) {
     return switch (out) {
       case E4M3, E5M2 -> ElementType.BF16;

@@ -101,7 +101,7 @@ final class CuptiCalls {
     return version;
   }
 
-  /// Reads CUPTI's clock, which is that of its records.
+  /// Reads CUPTI's clock, which its records use.
   long timestamp(MemorySegment room) {
     try {
       check("cuptiGetTimestamp", (int) timestamp.invokeExact(room), "");

@@ -140,7 +140,7 @@ public final class StoreServer implements AutoCloseable {
     int rank = hello.getInt();
     var refusal =
         !MessageDigest.isEqual(token, Frames.bytes(hello))
-            ? "wrong token; is BRAID_TOKEN that of the session that listens here?"
+            ? "wrong token; is BRAID_TOKEN from the session that listens here?"
             : rank < 0
                 ? "a rank must be 0 or more but was " + rank
                 : ranks.putIfAbsent(rank, socket) != null

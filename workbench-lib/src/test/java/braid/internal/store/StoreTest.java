@@ -156,7 +156,7 @@ class StoreTest {
     assertThatThrownBy(() -> StoreClient.connect("127.0.0.1", server.port(), "guess", 3))
         .isInstanceOf(BraidException.class)
         .hasMessage(
-            "the store at 127.0.0.1:%d refused rank 3: wrong token; is BRAID_TOKEN that of the session that listens here?",
+            "the store at 127.0.0.1:%d refused rank 3: wrong token; is BRAID_TOKEN from the session that listens here?",
             server.port());
     assertThat(log.poll(30, TimeUnit.SECONDS))
         .startsWith("the store refused /127.0.0.1:")

@@ -132,8 +132,7 @@ class RecordingTest {
     assertThat(differences(html(always, ""), html(moved, ""))).isEmpty();
     assertThat(differences(html(moved, ""), html(always, ""))).isEmpty();
     assertThat(differences(html(moved, ""), html("<th>verdict</th>", "")))
-        .containsExactly(
-            "cell 1: columns of table: expected verdict, difference %; got verdict");
+        .containsExactly("cell 1: columns of table: expected verdict, difference %; got verdict");
   }
 
   @Test

@@ -50,7 +50,7 @@ public final class BreakdownChart {
         ConfigurationLabel.of(ofRanks.getFirst().configuration()));
   }
 
-  /// Returns one bar per configuration: that of its slowest rank.
+  /// Returns one bar per configuration: its slowest rank.
   ///
   /// @param names a name for each configuration
   /// @param sets the profiles of all ranks of each configuration

@@ -8,7 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 
 /// Relative difference of two configurations that were timed side by side, once each per round.
 /// Times are compared within a round, so effects that slow a whole round cancel. The estimate is
-/// the Hodges–Lehmann one, its interval that of the signed-rank test.
+/// the Hodges–Lehmann one, its interval comes from the signed-rank test.
 ///
 /// Rounds are measured in shuffled order. If the two are equal, swapping them in a round is
 /// therefore equally likely, which is all that the test assumes: drift, bursts and outliers widen
