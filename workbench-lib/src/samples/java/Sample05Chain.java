@@ -20,10 +20,7 @@ void main() {
   // reduce-scatter. Between them is a tensor of this rank alone, which you allocate and close.
   var wide = LocalTensor.on(world).shape(tokens, width / world.size()).allocate();
   var up =
-      Pipeline.on(world)
-          .gemm(GemmSpec.allGatherGemm(tokens, width, features))
-          .output(wide)
-          .build();
+      Pipeline.on(world).gemm(GemmSpec.allGatherGemm(tokens, width, features)).output(wide).build();
   var down =
       Pipeline.on(world)
           .gemm(GemmSpec.gemmReduceScatter(tokens, features, width))

@@ -54,8 +54,8 @@ final class Bindings {
     return tensors.isEmpty();
   }
 
-  /// Returns the kind of the pipeline's symmetric memory: the kind of its symmetric tensors, if any,
-  /// else the requested one.
+  /// Returns the kind of the pipeline's symmetric memory: the kind of its symmetric tensors, if
+  /// any, else the requested one.
   @Nullable MemoryKind kind(@Nullable MemoryKind requested, ProcessGroup group) {
     var resolved = requested == null ? null : group.context().backend().resolve(requested);
     for (var entry : tensors.entrySet()) {
@@ -124,8 +124,7 @@ final class Bindings {
     }
   }
 
-  private static void checkShape(
-      Part part, Tensor tensor, Problem problem, ProcessGroup group) {
+  private static void checkShape(Part part, Tensor tensor, Problem problem, ProcessGroup group) {
     var mine = part.sizes(problem, group.size(), group.rank());
     var wanted = part.dtype(problem);
     boolean fits =

@@ -10,7 +10,6 @@ import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
 import braid.internal.report.value.Caveats;
 import braid.model.Configuration;
-import braid.model.Reading;
 import braid.model.Timing;
 import braid.schedule.simulation.Machine;
 import java.nio.ByteBuffer;

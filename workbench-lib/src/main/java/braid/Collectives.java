@@ -333,7 +333,8 @@ public final class Collectives {
   }
 
   private static MessageHeader header(SymmetricTensor x) {
-    return new MessageHeader(x.identity(), x.dtype().toString(), TensorView.text(x.shape()), x.name());
+    return new MessageHeader(
+        x.identity(), x.dtype().toString(), TensorView.text(x.shape()), x.name());
   }
 
   private int peer(ShapeRules rules, int rank) {
@@ -415,7 +416,8 @@ public final class Collectives {
   /// Identifies a tensor across ranks: all must pass the same tensor, not an equal one.
   private static String text(SymmetricTensor tensor) {
     return "`%s` %s %s (tensor %s)"
-        .formatted(tensor.name(), TensorView.text(tensor.shape()), tensor.dtype(), tensor.identity());
+        .formatted(
+            tensor.name(), TensorView.text(tensor.shape()), tensor.dtype(), tensor.identity());
   }
 
   private ShapeRules rules(Collective collective, SymmetricTensor x) {

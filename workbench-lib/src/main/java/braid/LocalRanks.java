@@ -141,8 +141,8 @@ public final class LocalRanks {
         .collect(Collectors.toSet());
   }
 
-  /// Returns true if a rank has no thread but its body's: neither one that the body has
-  /// started nor one of the common pool.
+  /// Returns true if a rank has no thread but its body's: neither one that the body has started nor
+  /// one of the common pool.
   private static boolean isAlone(RankContext context) {
     var pool = ForkJoinPool.commonPool();
     return !context.hasThreads() && pool.isQuiescent() && pool.getDelayedTaskCount() == 0;

@@ -150,7 +150,8 @@ public final class LocalTensor implements Tensor, AutoCloseable {
   }
 
   private String ended() {
-    return "local tensor %s %s is closed; allocate it again".formatted(TensorView.text(shape), dtype);
+    return "local tensor %s %s is closed; allocate it again"
+        .formatted(TensorView.text(shape), dtype);
   }
 
   @Override
@@ -180,6 +181,7 @@ public final class LocalTensor implements Tensor, AutoCloseable {
 
   @Override
   public String toString() {
-    return "local tensor %s %s%s".formatted(TensorView.text(shape), dtype, pinned ? ", pinned" : "");
+    return "local tensor %s %s%s"
+        .formatted(TensorView.text(shape), dtype, pinned ? ", pinned" : "");
   }
 }

@@ -206,7 +206,8 @@ public final class ProcessGroup implements AutoCloseable {
   /// for work.
   public List<float[]> gather(TensorView mine) {
     Given.check("mine", mine);
-    return gather("gather of a %s tensor".formatted(TensorView.text(mine.shape())), mine.toFloats());
+    return gather(
+        "gather of a %s tensor".formatted(TensorView.text(mine.shape())), mine.toFloats());
   }
 
   /// Returns the numbers of every member, by rank, on every member. All have as many.

@@ -334,8 +334,8 @@ public final class Tuner<C extends Configuration> {
     return this;
   }
 
-  /// Sets the form of timing; by default as of [Pipeline#time(int)]. Back to back, a measurement
-  /// is the last of [#warmup] + 1 iterations in flight.
+  /// Sets the form of timing; by default as of [Pipeline#time(int)]. Back to back, a measurement is
+  /// the last of [#warmup] + 1 iterations in flight.
   public Tuner<C> timing(Timing form) {
     Given.check("form", form);
     SetOnce.check("timing", draft.timing);

@@ -13,8 +13,8 @@
 /// </dependency>
 /// ```
 ///
-/// `mvn -DskipTests install` in a checkout of Braid puts it into your local repository. It needs Java
-/// 25, and the JVM's option `--enable-native-access=ALL-UNNAMED` where you start one yourself.
+/// `mvn -DskipTests install` in a checkout of Braid puts it into your local repository. It needs
+/// Java 25, and the JVM's option `--enable-native-access=ALL-UNNAMED` where you start one yourself.
 ///
 /// ## The first program
 ///
@@ -40,9 +40,9 @@
 /// | threads | [LocalRanks#run] in your own JVM | unit tests and a debugger; host backend only |
 /// | one | your own JVM: [ProcessGroup#world] has one rank | trying the API |
 ///
-/// `braid` is the command of a checkout (`./braid`) or of an unpacked bundle. `braid exec` compiles the
-/// program, starts the ranks, merges their output, names the rank and line of a failure, and keeps
-/// profiles and studies under `runs/`.
+/// `braid` is the command of a checkout (`./braid`) or of an unpacked bundle. `braid exec` compiles
+/// the program, starts the ranks, merges their output, names the rank and line of a failure, and
+/// keeps profiles and studies under `runs/`.
 ///
 /// ## The types
 ///
@@ -57,8 +57,8 @@
 /// | look at profiles of all ranks | [ProfileSet][braid.evidence.ProfileSet], [Runs][braid.evidence.Runs] |
 /// | see what is supported | [Capabilities] |
 ///
-/// A mistake that you can fix is a [BraidException][braid.model.BraidException] of one line: name, rule,
-/// value, remedy. Close what you build, the latest first; a group closes what is left.
+/// A mistake that you can fix is a [BraidException][braid.model.BraidException] of one line: name,
+/// rule, value, remedy. Close what you build, the latest first; a group closes what is left.
 ///
 /// ## Where to go next
 ///

@@ -31,9 +31,7 @@ class CapabilitiesTest {
   void onGpusEveryOverlapButBulkOfDependentDataIsThereInEveryKindOfMemory() {
     assertThat(Capabilities.of(BackendKind.CUDA))
         .hasSameSizeAs(Capabilities.host())
-        .allMatch(
-            row ->
-                row.supported() == row.method().unsupported(row.pattern()).isEmpty())
+        .allMatch(row -> row.supported() == row.method().unsupported(row.pattern()).isEmpty())
         .allMatch(row -> row.supported() ? !row.engine().isEmpty() : !row.note().isEmpty());
   }
 

@@ -196,7 +196,8 @@ class FarTensorTest {
       TensorView view;
       try (var lifetime = new Lifetime()) {
         var memory = lifetime.of(far.place(near));
-        view = new TensorView(List.of(2L, 3L), DType.FP32, List.of(memory), () -> "it is closed", far);
+        view =
+            new TensorView(List.of(2L, 3L), DType.FP32, List.of(memory), () -> "it is closed", far);
         view.fill(1);
       }
       var other = tensor(far, arena, DType.FP32, 2, 3);

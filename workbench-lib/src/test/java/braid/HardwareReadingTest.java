@@ -5,14 +5,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.report.json.ReadingsJson;
 import braid.model.BraidException;
-import braid.model.Reading;
 import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
 class HardwareReadingTest {
   private static final HardwareReading COOL = new HardwareReading(1980, 400, 45, Set.of());
-  private static final HardwareReading HOT = new HardwareReading(1755, 690, 82, Set.of("power cap"));
+  private static final HardwareReading HOT =
+      new HardwareReading(1755, 690, 82, Set.of("power cap"));
 
   @Test
   void allGpusTogetherAreAsSlowAsTheirSlowest() {
@@ -20,20 +20,28 @@ class HardwareReadingTest {
     assertThat(
             HardwareReading.together(
                 List.of(List.of(COOL, COOL), List.of(COOL, HOT), List.of(COOL, third))))
-        .containsExactly(COOL, new HardwareReading(1755, 690, 82, Set.of("power cap", "sync boost")));
+        .containsExactly(
+            COOL, new HardwareReading(1755, 690, 82, Set.of("power cap", "sync boost")));
   }
 
   @Test
   void aGpuThatTellsNothingLeavesTheOthersWord() {
-    assertThat(HardwareReading.together(List.of(List.of(HardwareReading.NONE), List.of(HOT)))).containsExactly(HOT);
-    assertThat(HardwareReading.together(List.of(List.of(HardwareReading.NONE), List.of(HardwareReading.NONE))))
+    assertThat(HardwareReading.together(List.of(List.of(HardwareReading.NONE), List.of(HOT))))
+        .containsExactly(HOT);
+    assertThat(
+            HardwareReading.together(
+                List.of(List.of(HardwareReading.NONE), List.of(HardwareReading.NONE))))
         .containsExactly(HardwareReading.NONE);
   }
 
   @Test
   void ranksTellEachOtherAllOfIt() {
     var all =
-        List.of(COOL, HOT, HardwareReading.NONE, new HardwareReading(0, HardwareReading.UNKNOWN, 7, Set.of("b", "a")));
+        List.of(
+            COOL,
+            HOT,
+            HardwareReading.NONE,
+            new HardwareReading(0, HardwareReading.UNKNOWN, 7, Set.of("b", "a")));
     LocalRanks.run(
         2,
         world ->

@@ -91,8 +91,7 @@ class OwnTensorsTest {
     return Stream.of(Part.values()).filter(part -> schedule.port(part.port()).isPresent()).toList();
   }
 
-  private static Tensor allocate(
-      ProcessGroup world, GemmSpec spec, Part part, Memory memory) {
+  private static Tensor allocate(ProcessGroup world, GemmSpec spec, Part part, Memory memory) {
     var sizes =
         part.sizes(spec, world.size(), world.rank()).stream().mapToLong(Long::longValue).toArray();
     return switch (memory) {

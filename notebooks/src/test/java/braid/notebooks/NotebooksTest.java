@@ -26,11 +26,11 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 
-/// Every notebook runs unchanged by `braid run --check` with small parameters on as many ranks as it
-/// was recorded on, and shows the kinds of output that are recorded in it. The first two also run by nbclient and by nbconvert, with small
-/// parameters written into a copy, or with their own in a whole run ([Sweep]). The tests check that
-/// the cells succeed and which kinds of output they have, never a number. Three notebooks run at a
-/// time.
+/// Every notebook runs unchanged by `braid run --check` with small parameters on as many ranks as
+/// it was recorded on, and shows the kinds of output that are recorded in it. The first two also
+/// run by nbclient and by nbconvert, with small parameters written into a copy, or with their own
+/// in a whole run ([Sweep]). The tests check that the cells succeed and which kinds of output they
+/// have, never a number. Three notebooks run at a time.
 @Execution(ExecutionMode.CONCURRENT)
 class NotebooksTest {
   private static final Path FOLDER = Path.of("").toAbsolutePath();

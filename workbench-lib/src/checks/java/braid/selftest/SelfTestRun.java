@@ -53,7 +53,10 @@ final class SelfTestRun {
   private String stopped = "";
 
   SelfTestRun(
-      ProcessGroup group, SelfTestPlan plan, Consumer<TensorView> alteration, Consumer<Row> listener) {
+      ProcessGroup group,
+      SelfTestPlan plan,
+      Consumer<TensorView> alteration,
+      Consumer<Row> listener) {
     this.group = group;
     this.plan = plan;
     this.alteration = alteration;

@@ -14,7 +14,6 @@ import braid.model.Configuration;
 import braid.model.Displayable;
 import braid.model.Estimate;
 import braid.model.MimeBundle;
-import braid.model.Reading;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -76,8 +75,7 @@ public record Comparison(
 
   /// Columns that a table has only if the reference moved: the change beside the reference and its
   /// interval.
-  public static final List<String> BESIDE_COLUMNS =
-      List.of("÷ reference %", "÷ from %", "÷ to %");
+  public static final List<String> BESIDE_COLUMNS = List.of("÷ reference %", "÷ from %", "÷ to %");
 
   /// Columns that describe the machine, not the problem.
   private static final Set<String> MACHINE_COLUMNS =

@@ -40,8 +40,8 @@ import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 import tech.tablesaw.columns.Column;
 
-/// Profiles of all ranks for one configuration, by rank. An iteration's time is the time of its slowest
-/// rank.
+/// Profiles of all ranks for one configuration, by rank. An iteration's time is the time of its
+/// slowest rank.
 public record ProfileSet(List<Profile> profiles) implements Evidence {
 
   private static final String EXPOSED = "exposed ms";

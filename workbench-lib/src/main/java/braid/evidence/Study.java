@@ -19,7 +19,6 @@ import braid.model.Configuration.Named;
 import braid.model.Configuration.OwnSchedule;
 import braid.model.Estimate;
 import braid.model.MimeBundle;
-import braid.model.Reading;
 import braid.model.Spread;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -177,10 +176,13 @@ public record Study<C extends Configuration>(
   }
 
   private static List<HardwareReading> known(List<HardwareReading> readings) {
-    return readings.stream().allMatch(HardwareReading.NONE::equals) ? List.of() : List.copyOf(readings);
+    return readings.stream().allMatch(HardwareReading.NONE::equals)
+        ? List.of()
+        : List.copyOf(readings);
   }
 
-  private static void requireReadings(String configuration, int times, List<HardwareReading> readings) {
+  private static void requireReadings(
+      String configuration, int times, List<HardwareReading> readings) {
     if (!readings.isEmpty() && readings.size() != times) {
       throw new BraidException(
           "a study needs a reading of the hardware for each time or none but has %d of %s for %d times"

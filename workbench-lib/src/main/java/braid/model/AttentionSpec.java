@@ -136,7 +136,8 @@ public record AttentionSpec(
         packing.first(tokens));
   }
 
-  /// Returns the same attention with other numbers of heads, such as the attention of some of the heads.
+  /// Returns the same attention with other numbers of heads, such as the attention of some of the
+  /// heads.
   public AttentionSpec heads(int count, int kvCount) {
     return new AttentionSpec(
         sequence, count, kvCount, headSize, isCausal, window, layout, scale, dtype, packing);

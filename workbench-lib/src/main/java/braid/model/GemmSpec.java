@@ -246,10 +246,7 @@ public record GemmSpec(
 
   /// Returns true if ranks do more with a sum than store it.
   public boolean finishesSum() {
-    return has(Feature.ACCUMULATE)
-        || has(Feature.BIAS)
-        || has(Feature.GELU)
-        || outputDtype.isFp8();
+    return has(Feature.ACCUMULATE) || has(Feature.BIAS) || has(Feature.GELU) || outputDtype.isFp8();
   }
 
   /// Stores the input as `k` × `m`, as a weight gradient needs it. In [Pattern#ALL_GATHER_GEMM]

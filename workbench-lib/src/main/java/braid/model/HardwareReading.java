@@ -20,7 +20,8 @@ public record HardwareReading(int smClockMhz, int watts, int celsius, Set<String
   public static final int UNKNOWN = -1;
 
   /// A reading of hardware that reports none.
-  public static final HardwareReading NONE = new HardwareReading(UNKNOWN, UNKNOWN, UNKNOWN, Set.of());
+  public static final HardwareReading NONE =
+      new HardwareReading(UNKNOWN, UNKNOWN, UNKNOWN, Set.of());
 
   public HardwareReading {
     check("SM clock in MHz", smClockMhz);
@@ -56,7 +57,8 @@ public record HardwareReading(int smClockMhz, int watts, int celsius, Set<String
         reasons);
   }
 
-  private static IntStream known(List<HardwareReading> readings, ToIntFunction<HardwareReading> number) {
+  private static IntStream known(
+      List<HardwareReading> readings, ToIntFunction<HardwareReading> number) {
     return readings.stream().mapToInt(number).filter(value -> value != UNKNOWN);
   }
 }

@@ -11,7 +11,6 @@ import braid.internal.report.statistics.Rounds;
 import braid.model.BraidException;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
-import braid.model.Reading;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;

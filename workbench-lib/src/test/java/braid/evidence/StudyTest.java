@@ -10,7 +10,6 @@ import braid.model.Configuration.Named;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
 import braid.model.Priority;
-import braid.model.Reading;
 import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -324,7 +323,8 @@ class StudyTest {
   }
 
   /// Reads a study of three rounds: unfused, and two configurations.
-  private static Study<Overlap> read(HardwareReading unfused, HardwareReading first, HardwareReading second) {
+  private static Study<Overlap> read(
+      HardwareReading unfused, HardwareReading first, HardwareReading second) {
     var times = List.of(100L, 101L, 102L);
     return new Study<>(
         GemmSpec.allGatherGemm(2048, 2048, 2048).columns(),
@@ -348,7 +348,10 @@ class StudyTest {
   @Test
   void readingsOfTheHardwareStandBesideTheTimes() {
     var study =
-        read(at(1905), at(1890, "power cap"), new HardwareReading(1890, HardwareReading.UNKNOWN, 64, Set.of()));
+        read(
+            at(1905),
+            at(1890, "power cap"),
+            new HardwareReading(1890, HardwareReading.UNKNOWN, 64, Set.of()));
     var table = study.table();
 
     assertThat(table.columnNames())
@@ -365,7 +368,11 @@ class StudyTest {
   @Test
   void missingReadingsHaveNoColumn() {
     var onlyClocks =
-        new HardwareReading(1905, HardwareReading.UNKNOWN, HardwareReading.UNKNOWN, Set.of("clocks set by application"));
+        new HardwareReading(
+            1905,
+            HardwareReading.UNKNOWN,
+            HardwareReading.UNKNOWN,
+            Set.of("clocks set by application"));
     assertThat(read(onlyClocks, onlyClocks, onlyClocks).table().columnNames())
         .endsWith("to %", "SM clock MHz", "throttled by");
     var nothing = read(HardwareReading.NONE, HardwareReading.NONE, HardwareReading.NONE);

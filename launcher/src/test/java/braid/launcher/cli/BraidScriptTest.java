@@ -170,8 +170,7 @@ class BraidScriptTest {
 
   @ParameterizedTest
   @CsvSource({"LC_ALL, C", "LC_ALL, POSIX", "LANG, C", "LANG, xx_XX.UTF-8", "TERM, dumb"})
-  void aNotebookWithANonAsciiNameRunsInEveryLocale(String variable, String value)
-      throws Exception {
+  void aNotebookWithANonAsciiNameRunsInEveryLocale(String variable, String value) throws Exception {
     var script = bundle(directory.resolve("home"));
     // A shell names the file, since this JVM may be unable to.
     Files.writeString(directory.resolve("n.ipynb"), Notebooks.json(new Code("\"gr\\u00fcn\"")));

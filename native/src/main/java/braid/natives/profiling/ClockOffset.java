@@ -2,8 +2,8 @@ package braid.natives.profiling;
 
 import java.util.function.LongSupplier;
 
-/// Converts CUPTI's clock to `System.nanoTime`. Both are read at the beginning and at the
-/// end of a profile; times between are interpolated, because the clocks may drift.
+/// Converts CUPTI's clock to `System.nanoTime`. Both are read at the beginning and at the end of a
+/// profile; times between are interpolated, because the clocks may drift.
 record ClockOffset(Reading first, Reading last) {
   private static final int TRIES = 64;
 

@@ -31,7 +31,6 @@ import braid.model.DType;
 import braid.model.Library;
 import braid.model.Link;
 import braid.model.MemoryKind;
-import braid.model.Reading;
 import braid.model.Timing;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;

@@ -1,6 +1,5 @@
 package braid.internal.cuda;
 
-import braid.model.Reading;
 import braid.natives.cuda.GpuError;
 import braid.natives.nvml.Nvml;
 import java.util.HashSet;

@@ -24,7 +24,6 @@ import braid.model.DType;
 import braid.model.Library;
 import braid.model.Link;
 import braid.model.MemoryKind;
-import braid.model.Reading;
 import braid.model.Timing;
 import braid.schedule.Lane;
 import java.lang.foreign.Arena;

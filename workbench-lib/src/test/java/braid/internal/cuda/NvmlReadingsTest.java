@@ -2,7 +2,6 @@ package braid.internal.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.model.Reading;
 import braid.natives.nvml.Nvml;
 import java.util.Set;
 import org.junit.jupiter.api.Test;

@@ -23,7 +23,8 @@ class AttentionCheckTest {
           own   | 9.19.0 | OK      | by Braid's kernels, as BRAID_ATTENTION is own
           flash | 9.19.0 | MISSING | BRAID_ATTENTION must be one of auto, cudnn, own but was flash
           """)
-  void theCheckNamesTheEngineAndTheReason(String requested, String version, Check.State state, String value) {
+  void theCheckNamesTheEngineAndTheReason(
+      String requested, String version, Check.State state, String value) {
     var check = AttentionCheck.of(requested, () -> Optional.ofNullable(version));
     assertThat(check.state()).isEqualTo(state);
     assertThat(check.value()).isEqualTo(value);

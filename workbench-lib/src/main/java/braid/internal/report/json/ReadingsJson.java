@@ -1,6 +1,5 @@
 package braid.internal.report.json;
 
-import braid.model.Reading;
 import com.google.gson.Gson;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
@@ -56,7 +55,10 @@ public final class ReadingsJson {
 
   static List<HardwareReading> read(JsonFields fields, String name) {
     return fields.objects(name).stream()
-        .map(one -> one.only(JsonFields.components(HardwareReading.class)).record(HardwareReading.class, ABSENT))
+        .map(
+            one ->
+                one.only(JsonFields.components(HardwareReading.class))
+                    .record(HardwareReading.class, ABSENT))
         .toList();
   }
 }

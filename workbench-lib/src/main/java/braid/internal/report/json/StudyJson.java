@@ -5,7 +5,6 @@ import braid.model.Configuration;
 import braid.model.ContextParallel;
 import braid.model.Overlap;
 import braid.model.Priority;
-import braid.model.Reading;
 import com.google.gson.Gson;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
@@ -56,7 +55,8 @@ public record StudyJson(
           false);
 
   /// One configuration, its time in each round, and the hardware's state at each.
-  public record Trial(Configuration configuration, List<Long> nanos, List<HardwareReading> readings) {}
+  public record Trial(
+      Configuration configuration, List<Long> nanos, List<HardwareReading> readings) {}
 
   /// Predicted times of the reference, then of each trial; 0 for one that cannot be simulated.
   public record Prediction(String machine, List<Long> nanos) {}

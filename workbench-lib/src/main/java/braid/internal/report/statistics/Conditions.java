@@ -1,6 +1,5 @@
 package braid.internal.report.statistics;
 
-import braid.model.Reading;
 import braid.model.Spread;
 import braid.natives.nvml.Nvml;
 import java.util.List;
@@ -46,7 +45,8 @@ public record Conditions(
                 .count());
   }
 
-  private static IntStream known(List<HardwareReading> readings, ToIntFunction<HardwareReading> number) {
+  private static IntStream known(
+      List<HardwareReading> readings, ToIntFunction<HardwareReading> number) {
     return readings.stream().mapToInt(number).filter(value -> value != HardwareReading.UNKNOWN);
   }
 
