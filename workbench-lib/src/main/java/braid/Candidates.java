@@ -9,6 +9,7 @@ import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
 import braid.internal.report.value.Caveats;
+import braid.model.HardwareReading;
 import braid.model.Configuration;
 import braid.model.Timing;
 import braid.schedule.simulation.Machine;

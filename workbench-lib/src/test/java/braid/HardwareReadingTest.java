@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.report.json.ReadingsJson;
+import braid.model.HardwareReading;
 import braid.model.BraidException;
 import java.util.List;
 import java.util.Set;

@@ -9,6 +9,7 @@ import braid.internal.report.statistics.TwoSamples;
 import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.Percent;
+import braid.model.HardwareReading;
 import braid.model.BraidException;
 import braid.model.Configuration;
 import braid.model.Displayable;

@@ -13,6 +13,7 @@ import braid.internal.report.statistics.RankedConfigurations.Standing;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
+import braid.model.HardwareReading;
 import braid.model.BraidException;
 import braid.model.Configuration;
 import braid.model.Configuration.Named;

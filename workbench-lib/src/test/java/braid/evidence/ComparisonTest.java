@@ -8,6 +8,7 @@ import braid.Tuner;
 import braid.evidence.Comparison.Verdict;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
+import braid.model.HardwareReading;
 import braid.model.BraidException;
 import braid.model.MimeBundle;
 import braid.model.Overlap;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import braid.model.HardwareReading;
 import braid.model.BraidException;
 import braid.model.ChunkOrder;
 import braid.model.Configuration.Named;

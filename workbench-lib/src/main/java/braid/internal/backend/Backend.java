@@ -8,6 +8,7 @@ import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
+import braid.model.HardwareReading;
 import braid.model.Activity;
 import braid.model.BackendKind;
 import braid.model.DType;

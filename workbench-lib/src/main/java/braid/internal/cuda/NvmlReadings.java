@@ -1,5 +1,6 @@
 package braid.internal.cuda;
 
+import braid.model.HardwareReading;
 import braid.natives.cuda.GpuError;
 import braid.natives.nvml.Nvml;
 import java.util.HashSet;

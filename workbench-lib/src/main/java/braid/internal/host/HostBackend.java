@@ -17,6 +17,7 @@ import braid.internal.shared.SharedFile;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
+import braid.model.HardwareReading;
 import braid.model.Activity;
 import braid.model.BackendKind;
 import braid.model.BraidException;

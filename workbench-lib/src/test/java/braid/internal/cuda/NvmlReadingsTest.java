@@ -1,5 +1,6 @@
 package braid.internal.cuda;
 
+import braid.model.HardwareReading;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.natives.nvml.Nvml;

@@ -1,5 +1,6 @@
 package braid.internal.report.json;
 
+import braid.model.HardwareReading;
 import com.google.gson.Gson;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;

@@ -1,5 +1,6 @@
 package braid.internal.report.json;
 
+import braid.model.HardwareReading;
 import braid.model.ChunkOrder;
 import braid.model.Configuration;
 import braid.model.ContextParallel;

@@ -1,5 +1,6 @@
 package braid.internal.report.statistics;
 
+import braid.model.HardwareReading;
 import braid.model.Spread;
 import braid.natives.nvml.Nvml;
 import java.util.List;
