@@ -36,9 +36,9 @@ final class Bindings {
   }
 
   /// Adds the tensor of another plan, in place.
-  void add(Part part, PlanLease of) {
-    add(part, of.open(part));
-    of.symmetric(part).ifPresent(memory -> shared.put(part, new Shared(memory, of.kind())));
+  void add(Part part, PlanLease lease) {
+    add(part, lease.open(part));
+    lease.symmetric(part).ifPresent(memory -> shared.put(part, new Shared(memory, lease.kind())));
   }
 
   void addAll(Bindings others) {

@@ -137,7 +137,7 @@ final class Candidates {
     var load = new MachineLoad(group);
     progress.ifPresent(n -> notes.forEach(n::note));
     try (var _ = Progress.reportedElsewhere()) {
-      work.forEach((how, built) -> candidates.add(new Candidate(how, built.get())));
+      work.forEach((configuration, built) -> candidates.add(new Candidate(configuration, built.get())));
       for (var candidate : candidates) {
         progress.ifPresent(n -> n.verifying(candidate.configuration().toString()));
         candidate.work().verify();
@@ -241,8 +241,8 @@ final class Candidates {
     var slowest = new long[mine.length][rounds];
     for (int row = 0; row < mine.length; row++) {
       for (int round = 0; round < rounds; round++) {
-        int at = row * rounds + round;
-        slowest[row][round] = ofRanks.stream().mapToLong(b -> b.get(at)).max().orElseThrow();
+        int index = row * rounds + round;
+        slowest[row][round] = ofRanks.stream().mapToLong(b -> b.get(index)).max().orElseThrow();
       }
     }
     return slowest;

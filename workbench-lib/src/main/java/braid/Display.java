@@ -94,11 +94,11 @@ public final class Display {
   /// for (var spec : progress(specs, "shapes")) Tuner.on(world).gemm(spec).run();
   /// ```
   ///
-  /// @param what name of the items
-  public static <T> Iterable<T> progress(Collection<T> items, String what) {
+  /// @param subject name of the items
+  public static <T> Iterable<T> progress(Collection<T> items, String subject) {
     Given.check("items", items);
-    Given.check("what", what);
-    return () -> new ProgressLoop<>(items, what, outbox());
+    Given.check("subject", subject);
+    return () -> new ProgressLoop<>(items, subject, outbox());
   }
 
   /// Wraps a value so that all of it is shown, not only its first rows or elements.

@@ -28,22 +28,22 @@ final class Feasibility {
     }
   }
 
-  private static void check(GemmSpec spec, Overlap how, ProcessGroup group) {
+  private static void check(GemmSpec spec, Overlap tuning, ProcessGroup group) {
     var pattern = spec.pattern();
-    how.check(spec, group.size());
+    tuning.check(spec, group.size());
     checkSum(
-        CollectiveRules.of(group.context().backend().kind()), pattern, how.method(), group.size());
-    checkSizes(spec, how, group);
-    checkChunks(spec, how, group);
+        CollectiveRules.of(group.context().backend().kind()), pattern, tuning.method(), group.size());
+    checkSizes(spec, tuning, group);
+    checkChunks(spec, tuning, group);
   }
 
-  private static void check(AttentionSpec spec, ContextParallel how, ProcessGroup group) {
+  private static void check(AttentionSpec spec, ContextParallel tuning, ProcessGroup group) {
     atLeastOneEach("sequence", "token", spec.sequence(), group);
-    how.check(spec, group.size());
-    int most = how.mostSplits(spec, group.size());
-    if (how.splits() > most) {
+    tuning.check(spec, group.size());
+    int most = tuning.mostSplits(spec, group.size());
+    if (tuning.splits() > most) {
       var divided =
-          switch (how.method()) {
+          switch (tuning.method()) {
             case RING, ALL_GATHER_KV, UNFUSED ->
                 spec.layout() == TokenLayout.ZIGZAG
                     ? "tokens of the smallest half shard"
@@ -52,7 +52,7 @@ final class Feasibility {
           };
       throw new BraidException(
           "splits must be 1..%d (%s) but was %d; try splits(%1$d)"
-              .formatted(most, divided, how.splits()));
+              .formatted(most, divided, tuning.splits()));
     }
   }
 
@@ -85,7 +85,7 @@ final class Feasibility {
     }
   }
 
-  private static void checkSizes(GemmSpec spec, Overlap how, ProcessGroup group) {
+  private static void checkSizes(GemmSpec spec, Overlap tuning, ProcessGroup group) {
     switch (spec.pattern()) {
       case ALL_GATHER_GEMM -> {
         atLeastOneEach("m", "row", spec.m(), group);
@@ -97,7 +97,7 @@ final class Feasibility {
       }
       case GEMM_ALL_REDUCE -> {
         atLeastOneEach("k", "step of the depth", spec.k(), group);
-        if (how.method() == Method.RING) {
+        if (tuning.method() == Method.RING) {
           atLeastOneEach("m", "row", spec.m(), group);
         }
       }
@@ -132,38 +132,38 @@ final class Feasibility {
   }
 
   /// Returns true if the chunks divide the whole output, not each rank's part.
-  private static boolean splitsWhole(GemmSpec spec, Overlap how) {
-    return spec.pattern() == Pattern.GEMM_ALL_REDUCE && how.method() != Method.RING;
+  private static boolean splitsWhole(GemmSpec spec, Overlap tuning) {
+    return spec.pattern() == Pattern.GEMM_ALL_REDUCE && tuning.method() != Method.RING;
   }
 
   private static long total(GemmSpec spec) {
     return spec.pattern().beside() ? spec.besideElements() : spec.m();
   }
 
-  private static long smallestPart(GemmSpec spec, Overlap how, ProcessGroup group) {
-    return splitsWhole(spec, how) ? total(spec) : total(spec) / group.size();
+  private static long smallestPart(GemmSpec spec, Overlap tuning, ProcessGroup group) {
+    return splitsWhole(spec, tuning) ? total(spec) : total(spec) / group.size();
   }
 
-  private static void checkChunks(GemmSpec spec, Overlap how, ProcessGroup group) {
-    boolean ofAll = splitsWhole(spec, how);
+  private static void checkChunks(GemmSpec spec, Overlap tuning, ProcessGroup group) {
+    boolean ofAll = splitsWhole(spec, tuning);
     long total = total(spec);
-    long smallest = smallestPart(spec, how, group);
+    long smallest = smallestPart(spec, tuning, group);
     long largest = ofAll ? total : (total + group.size() - 1) / group.size();
     var unit = spec.pattern().beside() ? "numbers" : "rows";
-    var of = ofAll ? "%s of the output" : "%s of the smallest shard";
-    if (how.splits() > smallest) {
+    var subject = ofAll ? "%s of the output" : "%s of the smallest shard";
+    if (tuning.splits() > smallest) {
       throw new BraidException(
           "splits must be 1..%d (%s) but was %d; try %d splits"
-              .formatted(smallest, of.formatted(unit), how.splits(), smallest));
+              .formatted(smallest, subject.formatted(unit), tuning.splits(), smallest));
     }
-    if (!how.boundaries().isEmpty() && how.boundaries().getLast() != largest) {
-      int end = how.boundaries().getLast();
+    if (!tuning.boundaries().isEmpty() && tuning.boundaries().getLast() != largest) {
+      int end = tuning.boundaries().getLast();
       throw new BraidException(
           "boundaries must end at %d (%s of the largest part) but were %s: %s"
               .formatted(
                   largest,
                   unit,
-                  how.boundaries(),
+                  tuning.boundaries(),
                   end < largest
                       ? "%s %d..%d belong to no chunk".formatted(unit, end, largest - 1)
                       : "%s %d..%d do not exist".formatted(unit, largest, end - 1)));

@@ -102,9 +102,9 @@ final class Iterations {
 
   /// @param group group whose ranks run the pipelines together
   /// @param stages pipelines per stage
-  /// @param what description of the pipelines, the same on all ranks
+  /// @param subject description of the pipelines, the same on all ranks
   /// @param name name of the whole, for messages
-  Iterations(ProcessGroup group, List<List<Member>> stages, String what, Supplier<String> name) {
+  Iterations(ProcessGroup group, List<List<Member>> stages, String subject, Supplier<String> name) {
     this.members = stages.stream().flatMap(List::stream).toList();
     this.groups =
         Stream.concat(Stream.of(group), members.stream().map(member -> member.group))
@@ -115,22 +115,22 @@ final class Iterations {
             stages.stream()
                 .map(stage -> stage.stream().map(member -> member.plan).toList())
                 .toList());
-    this.call = Call.of("run of `%s`".formatted(what));
+    this.call = Call.of("run of `%s`".formatted(subject));
     this.name = name;
     this.waits = group.context().waits();
     this.need = Need.of(() -> "in " + call.name(), this::absent);
-    this.range = NvtxRange.named(() -> "braid " + what);
+    this.range = NvtxRange.named(() -> "braid " + subject);
   }
 
   /// Runs a call during which no other thread of this rank may run pipelines of the same groups.
   ///
   /// @param doing name of the call: "verify"
   <T> T exclusively(String doing, Supplier<T> body) {
-    Supplier<String> what = () -> "%s of %s".formatted(doing, name.get());
+    Supplier<String> description = () -> "%s of %s".formatted(doing, name.get());
     var nested = body;
     for (var group : groups) {
       var inner = nested;
-      nested = () -> group.calls().exclusively(what, inner);
+      nested = () -> group.calls().exclusively(description, inner);
     }
     return nested.get();
   }

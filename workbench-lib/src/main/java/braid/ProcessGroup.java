@@ -211,15 +211,15 @@ public final class ProcessGroup implements AutoCloseable {
   }
 
   /// Returns the numbers of every member, by rank, on every member. All have as many.
-  List<float[]> gather(String what, float[] own) {
+  List<float[]> gather(String subject, float[] own) {
     var all = IntStream.range(0, size()).mapToObj(_ -> new float[own.length]).toList();
-    for (int at = 0; at < own.length; at += GATHERED_AT_ONCE) {
-      int count = Math.min(GATHERED_AT_ONCE, own.length - at);
+    for (int index = 0; index < own.length; index += GATHERED_AT_ONCE) {
+      int count = Math.min(GATHERED_AT_ONCE, own.length - index);
       var piece = ByteBuffer.allocate(count * Float.BYTES);
-      piece.asFloatBuffer().put(own, at, count);
-      var pieces = exchange(what, piece.array());
+      piece.asFloatBuffer().put(own, index, count);
+      var pieces = exchange(subject, piece.array());
       for (int rank = 0; rank < pieces.size(); rank++) {
-        ByteBuffer.wrap(pieces.get(rank)).asFloatBuffer().get(all.get(rank), at, count);
+        ByteBuffer.wrap(pieces.get(rank)).asFloatBuffer().get(all.get(rank), index, count);
       }
     }
     return all;

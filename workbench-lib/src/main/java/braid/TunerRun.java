@@ -147,12 +147,12 @@ final class TunerRun {
       var work = new LinkedHashMap<Configuration, Supplier<Work>>();
       Stream.concat(Stream.of(Tuning.unfused(pipeline.problem())), feasible.stream())
           .forEach(
-              how ->
+              tuning ->
                   work.put(
-                      how,
+                      tuning,
                       () -> {
                         var tunings = new ArrayList<>(best);
-                        tunings.set(index, how);
+                        tunings.set(index, tuning);
                         var changed = chain.with(tunings);
                         return new Work.OfChain(changed, changed::verify, changed::close);
                       }));

@@ -43,7 +43,7 @@ final class AttentionAccuracy {
     }
   }
 
-  private record Combination(AttentionSpec spec, ContextParallel how, Link link) {
+  private record Combination(AttentionSpec spec, ContextParallel tuning, Link link) {
     private static final double LEAST_GFLOP = 0.4;
     private static final double MOST_GFLOP = 4;
 
@@ -65,7 +65,7 @@ final class AttentionAccuracy {
         spec =
             random.nextInt(4) > 0 ? spec : spec.packed(0, third, 2 * third + 50, spec.sequence());
         int splits = random.nextInt(1, 4);
-        var how =
+        var tuning =
             switch (random.nextInt(5)) {
               case 0 -> ContextParallel.unfused();
               case 1, 2 -> ContextParallel.allGatherKv().splits(splits);
@@ -81,7 +81,7 @@ final class AttentionAccuracy {
                     1000L * random.nextInt(5, 200));
         double gflop = spec.flops() / ranks / 1e9;
         if (gflop >= LEAST_GFLOP && gflop <= MOST_GFLOP) {
-          return new Combination(spec, how, link);
+          return new Combination(spec, tuning, link);
         }
       }
     }
@@ -102,7 +102,7 @@ final class AttentionAccuracy {
         for (int i = 0; i < Integer.parseInt(args[1]); i++) {
           var each = Combination.random(random, world.size());
           combinations.add(each);
-          built.add(Pipeline.on(world).attention(each.spec()).overlap(each.how()).build());
+          built.add(Pipeline.on(world).attention(each.spec()).overlap(each.tuning()).build());
         }
         var nanos = new long[built.size()][rounds];
         var busy = new double[built.size()];
@@ -165,7 +165,7 @@ final class AttentionAccuracy {
         double median = Spread.of(Arrays.stream(nanos[i]).boxed().toList()).medianNanos();
         double measured = Arrays.stream(nanos[i]).min().orElseThrow();
         var run =
-            Schedule.of(each.spec(), each.how(), ranks)
+            Schedule.of(each.spec(), each.tuning(), ranks)
                 .simulate(machine.withLink(each.link()), ITERATIONS);
         double simulated = run.summary().medianNanos();
         double computed = computingMillis(run.profiles().getFirst()) / ITERATIONS;
@@ -174,7 +174,7 @@ final class AttentionAccuracy {
         System.out.printf(
             "| %s | %s | %s | %.2f | %.2f | %.2f | %.3f | %.2f | %.2f | %.3f |%n",
             each.spec(),
-            each.how(),
+            each.tuning(),
             ranks == 1 ? "" : each.link(),
             measured / 1e6,
             median / 1e6,

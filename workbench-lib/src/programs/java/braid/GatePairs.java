@@ -43,8 +43,8 @@ public final class GatePairs {
   private GatePairs() {}
 
   public static void main(String[] args) throws Exception {
-    var what = args.length > 0 ? args[0] : "loaded";
-    if (what.equals("judge")) {
+    var subject = args.length > 0 ? args[0] : "loaded";
+    if (subject.equals("judge")) {
       judge(Path.of(args[1]));
       return;
     }
@@ -54,24 +54,24 @@ public final class GatePairs {
     }
     var directory = args.length > 3 ? Files.createDirectories(Path.of(args[3])) : null;
     measure(M);
-    int planted = what.equals("planted") ? PLANTED_M : M;
+    int planted = subject.equals("planted") ? PLANTED_M : M;
     var counts = new Counts();
     var random = new Random(1);
     for (int pair = 1; pair <= pairs; pair++) {
-      var load = what.equals("loaded") ? Load.drawn(random) : Load.NONE;
+      var load = subject.equals("loaded") ? Load.drawn(random) : Load.NONE;
       boolean firstLoaded = random.nextBoolean();
       var first = loaded(firstLoaded ? load : Load.NONE, M);
       var second = loaded(firstLoaded ? Load.NONE : load, planted);
       if (directory != null) {
         Files.writeString(
-            directory.resolve("%s-%03d-a.json".formatted(what, pair)), first.toJson());
+            directory.resolve("%s-%03d-a.json".formatted(subject, pair)), first.toJson());
         Files.writeString(
-            directory.resolve("%s-%03d-b.json".formatted(what, pair)), second.toJson());
+            directory.resolve("%s-%03d-b.json".formatted(subject, pair)), second.toJson());
       }
       counts.add(
           "%d, %s%s".formatted(pair, load, firstLoaded ? " first" : " second"), first, second);
     }
-    System.exit(counts.print(what) ? 0 : 1);
+    System.exit(counts.print(subject) ? 0 : 1);
   }
 
   private static void judge(Path directory) throws IOException {
@@ -151,8 +151,8 @@ public final class GatePairs {
     return Objects.requireNonNull(measured.get());
   }
 
-  private static Pipeline pipeline(ProcessGroup world, int m, Overlap how) {
-    return Pipeline.on(world).gemm(GemmSpec.allGatherGemm(m, 256, 256)).overlap(how).build();
+  private static Pipeline pipeline(ProcessGroup world, int m, Overlap tuning) {
+    return Pipeline.on(world).gemm(GemmSpec.allGatherGemm(m, 256, 256)).overlap(tuning).build();
   }
 
   /// Verdicts of all pairs.
@@ -198,8 +198,8 @@ public final class GatePairs {
     }
 
     /// Returns true if the goal is met.
-    boolean print(String what) {
-      System.out.printf("%n| %s | pairs | rows |%n|---|---|---|%n", what);
+    boolean print(String subject) {
+      System.out.printf("%n| %s | pairs | rows |%n|---|---|---|%n", subject);
       for (var verdict : Verdict.values()) {
         System.out.printf(
             "| %s | %d | %d |%n",
@@ -214,7 +214,7 @@ public final class GatePairs {
           PLANTED,
           plantedFound,
           100 * plantedShares.stream().sorted().toList().get(all / 2));
-      return what.equals("planted") ? plantedFound >= FOUND_AT_LEAST * all : claims == 0;
+      return subject.equals("planted") ? plantedFound >= FOUND_AT_LEAST * all : claims == 0;
     }
   }
 

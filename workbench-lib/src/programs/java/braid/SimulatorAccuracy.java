@@ -56,7 +56,7 @@ final class SimulatorAccuracy {
   }
 
   /// A problem, a tuning and a link.
-  private record Combination(GemmSpec spec, Overlap how, Link link) {
+  private record Combination(GemmSpec spec, Overlap tuning, Link link) {
     private static final double LEAST_GFLOP = 0.5;
     private static final double MOST_GFLOP = 3.5;
 
@@ -79,7 +79,7 @@ final class SimulatorAccuracy {
             };
         int splits = 1 << random.nextInt(4);
         int streams = random.nextInt(1, 3);
-        var how =
+        var tuning =
             switch (random.nextInt(5)) {
               case 0 -> Overlap.unfused();
               case 1 -> Overlap.direct(splits).streams(streams);
@@ -94,14 +94,14 @@ final class SimulatorAccuracy {
         long megabytes = Math.max(1, Math.round(bytes / seconds / 1e6));
         var link = new Link(megabytes * 1e6, 1000L * random.nextInt(5, 200));
         if (gflop >= LEAST_GFLOP && gflop <= MOST_GFLOP) {
-          return new Combination(spec, how, link);
+          return new Combination(spec, tuning, link);
         }
       }
     }
 
     @Override
     public String toString() {
-      return "%s, %s, %s".formatted(spec, how, link);
+      return "%s, %s, %s".formatted(spec, tuning, link);
     }
   }
 
@@ -121,7 +121,7 @@ final class SimulatorAccuracy {
         for (int i = 0; i < Integer.parseInt(args[1]); i++) {
           var each = Combination.random(random, world.size());
           combinations.add(each);
-          var pipe = Pipeline.on(world).gemm(each.spec()).overlap(each.how()).build();
+          var pipe = Pipeline.on(world).gemm(each.spec()).overlap(each.tuning()).build();
           pipe.verify();
           pipes.add(pipe);
         }
@@ -162,7 +162,7 @@ final class SimulatorAccuracy {
         double median = Spread.of(Arrays.stream(nanos[i]).boxed().toList()).medianNanos();
         double measured = quietest(nanos[i]);
         double simulated =
-            Schedule.of(each.spec(), each.how(), ranks)
+            Schedule.of(each.spec(), each.tuning(), ranks)
                 .simulate(machine.withLink(each.link()), ITERATIONS)
                 .summary()
                 .medianNanos();
@@ -172,7 +172,7 @@ final class SimulatorAccuracy {
         System.out.printf(
             "| %s | %s | %s | %.2f | %.2f | %.2f | %.3f |%n",
             each.spec(),
-            each.how(),
+            each.tuning(),
             each.link(),
             measured / 1e6,
             median / 1e6,
@@ -207,11 +207,11 @@ final class SimulatorAccuracy {
       for (int i = 0; i < combinations.size(); i++) {
         var each = combinations.get(i);
         var simulated =
-            Schedule.of(each.spec(), each.how(), 2)
+            Schedule.of(each.spec(), each.tuning(), 2)
                 .simulate(machine.withLink(each.link()), ITERATIONS)
                 .profiles()
                 .getFirst();
-        System.out.printf("| %s | %s |", each.spec(), each.how());
+        System.out.printf("| %s | %s |", each.spec(), each.tuning());
         for (var stage : Stage.values()) {
           System.out.printf(
               " %.2f / %.2f |", millis(measured.get(i), stage), millis(simulated, stage));

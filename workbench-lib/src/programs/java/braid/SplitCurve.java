@@ -56,7 +56,7 @@ final class SplitCurve {
       hows.add(Overlap.direct());
       hows.add(Overlap.direct(4));
       try (var world = ProcessGroup.world()) {
-        var pipes = hows.stream().map(how -> build(world, spec, how)).toList();
+        var pipes = hows.stream().map(tuning -> build(world, spec, tuning)).toList();
         var nanos = new long[pipes.size()][rounds];
         for (int round = 0; round < rounds; round++) {
           for (int i = 0; i < pipes.size(); i++) {
@@ -71,8 +71,8 @@ final class SplitCurve {
       }
     }
 
-    private static Pipeline build(ProcessGroup world, GemmSpec spec, Overlap how) {
-      var pipe = Pipeline.on(world).gemm(spec).overlap(how).build();
+    private static Pipeline build(ProcessGroup world, GemmSpec spec, Overlap tuning) {
+      var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).build();
       pipe.verify();
       return pipe;
     }

@@ -63,11 +63,11 @@ class ArgumentsTest {
   }
 
   /// Calls a method and returns what it threw that is not a refusal.
-  private static @Nullable String failure(Method method, @Nullable Object on, Object... arguments)
+  private static @Nullable String failure(Method method, @Nullable Object owner, Object... arguments)
       throws IllegalAccessException {
     try {
       method.setAccessible(true);
-      var _ = String.valueOf(method.invoke(on, arguments));
+      var _ = String.valueOf(method.invoke(owner, arguments));
       return null;
     } catch (InvocationTargetException e) {
       return e.getCause() instanceof BraidException
@@ -76,10 +76,10 @@ class ArgumentsTest {
     }
   }
 
-  private static List<String> refused(Class<?> type, @Nullable Object on)
+  private static List<String> refused(Class<?> type, @Nullable Object owner)
       throws IllegalAccessException {
     var wrong = new ArrayList<String>();
-    for (var method : methods(type, on == null)) {
+    for (var method : methods(type, owner == null)) {
       var types = method.getParameterTypes();
       if (Arrays.stream(types).allMatch(each -> each.isPrimitive() || each == Object.class)) {
         continue;
@@ -88,7 +88,7 @@ class ArgumentsTest {
           Arrays.stream(types).map(each -> each.isPrimitive() ? number(each, 1) : null).toArray();
       try {
         method.setAccessible(true);
-        method.invoke(on, arguments);
+        method.invoke(owner, arguments);
         wrong.add(method + " took a null");
       } catch (InvocationTargetException e) {
         if (!(e.getCause() instanceof BraidException refusal)
@@ -125,10 +125,10 @@ class ArgumentsTest {
         });
   }
 
-  private static List<String> failures(Class<?> type, @Nullable Object on)
+  private static List<String> failures(Class<?> type, @Nullable Object owner)
       throws IllegalAccessException {
     var wrong = new ArrayList<String>();
-    for (var method : methods(type, on == null)) {
+    for (var method : methods(type, owner == null)) {
       var types = method.getParameterTypes();
       if (types.length == 0
           || !Arrays.stream(types)
@@ -143,7 +143,7 @@ class ArgumentsTest {
           arguments[i] = number(types[i], i < varied ? NUMBERS[rest % NUMBERS.length] : 1);
           rest /= NUMBERS.length;
         }
-        var failure = failure(method, on, arguments);
+        var failure = failure(method, owner, arguments);
         if (failure != null) {
           wrong.add(failure);
         }

@@ -46,19 +46,19 @@ class BackwardChainTest {
 
   @Test
   void columnParallelWithTheGatheredInputKept() {
-    for (var how : List.of(Overlap.unfused(), Overlap.pipelined(3), Overlap.ring())) {
-      columnParallel(how, false);
+    for (var tuning : List.of(Overlap.unfused(), Overlap.pipelined(3), Overlap.ring())) {
+      columnParallel(tuning, false);
     }
   }
 
   @Test
   void columnParallelWithTheInputGatheredAgain() {
-    for (var how : List.of(Overlap.unfused(), Overlap.bulk(), Overlap.pipelined(2))) {
-      columnParallel(how, true);
+    for (var tuning : List.of(Overlap.unfused(), Overlap.bulk(), Overlap.pipelined(2))) {
+      columnParallel(tuning, true);
     }
   }
 
-  private static void columnParallel(Overlap how, boolean again) {
+  private static void columnParallel(Overlap tuning, boolean again) {
     LocalRanks.run(
         RANKS,
         world -> {
@@ -90,7 +90,7 @@ class BackwardChainTest {
                         .output(partial)
                         .besideInput(x)
                         .besideOutput(allX)
-                        .overlap(how)
+                        .overlap(tuning)
                         .build()
                     : Pipeline.on(world)
                         .gemm(
@@ -98,7 +98,7 @@ class BackwardChainTest {
                         .input(dy)
                         .weight(w)
                         .output(dx)
-                        .overlap(how)
+                        .overlap(tuning)
                         .build();
             var wgrad =
                 again
@@ -112,7 +112,7 @@ class BackwardChainTest {
                         .output(dw)
                         .besideInput(partial)
                         .besideOutput(dx)
-                        .overlap(how)
+                        .overlap(tuning)
                         .build()
                     : Pipeline.on(alone)
                         .gemm(
@@ -139,7 +139,7 @@ class BackwardChainTest {
             }
             int part = TOKENS / RANKS * IN;
             assertThat(dx.view().toFloats())
-                .as("dX, %s", how)
+                .as("dX, %s", tuning)
                 .containsExactly(
                     Arrays.copyOfRange(sum, world.rank() * part, (world.rank() + 1) * part));
             var once = times(allOfX, true, dy.view().toFloats(), false, IN, TOKENS, MINE);
@@ -147,7 +147,7 @@ class BackwardChainTest {
             for (int i = 0; i < once.length; i++) {
               expected[i] = 1 + 2 * once[i];
             }
-            assertThat(dw.view().toFloats()).as("dW, %s", how).containsExactly(expected);
+            assertThat(dw.view().toFloats()).as("dW, %s", tuning).containsExactly(expected);
             step.pipelines().forEach(Pipeline::close);
           }
         });

@@ -320,7 +320,7 @@ class CapabilitiesPageTest {
         .noneMatch(row -> row.group(3).equals(NONE));
   }
 
-  private static SelfTestRecord record(String date, int ranks, String what, String outcome) {
+  private static SelfTestRecord record(String date, int ranks, String subject, String outcome) {
     return SelfTestRecord.parse(
         """
         {"selftest": 1, "date": "%s", "backend": "cuda", "ranks": %d, "quick": false, "gpu": "NVIDIA H200", "gpus": 1,
@@ -328,7 +328,7 @@ class CapabilitiesPageTest {
            {"what": ["%s"], "method": ["ring", "two-level"], "transport": ["copy_engine"],
             "memory": ["native", "ipc"], "dtype": ["bf16"], "outcome": "%s", "cases": 4, "said": ""}]}
         """
-            .formatted(date, ranks, what, outcome));
+            .formatted(date, ranks, subject, outcome));
   }
 
   @Test

@@ -48,22 +48,22 @@ class ChainTest {
                         List.of(Overlap.unfused(), Overlap.unfused()),
                         List.of(Overlap.pipelined(2).replay(), Overlap.ring(2).replay()),
                         List.of(Overlap.pipelined(4).replay(), Overlap.pipelined(2)))
-                    .map(how -> Arguments.of(ranks, how)));
+                    .map(tunings -> Arguments.of(ranks, tunings)));
   }
 
   /// A column-parallel layer followed by a row-parallel one, with inputs that change from run to
   /// run, one run at a time and in flight.
   @ParameterizedTest
   @MethodSource("layers")
-  void aLayerIsItsPipelinesOneAfterTheOther(int ranks, List<Overlap> how) {
+  void aLayerIsItsPipelinesOneAfterTheOther(int ranks, List<Overlap> tunings) {
     var given = new ConcurrentHashMap<String, float[]>();
     LocalRanks.run(
         ranks,
         world -> {
           int rank = world.rank();
           try (var hidden = LocalTensor.on(world).shape(TOKENS, WIDTH / ranks).allocate();
-              var up = Pipeline.on(world).gemm(UP).overlap(how.get(0)).output(hidden).build();
-              var down = Pipeline.on(world).gemm(DOWN).overlap(how.get(1)).input(hidden).build();
+              var up = Pipeline.on(world).gemm(UP).overlap(tunings.get(0)).output(hidden).build();
+              var down = Pipeline.on(world).gemm(DOWN).overlap(tunings.get(1)).input(hidden).build();
               var layer = Chain.of(up, down)) {
             for (int round = 0; round < 3; round++) {
               up.input().fillIntegers(10L * round + rank);
@@ -331,10 +331,10 @@ class ChainTest {
         .containsEntry("ranks", "2")
         .containsKeys("pipeline 1", "pipeline 2", "backend");
     for (int iteration = 0; iteration < 3; iteration++) {
-      int at = iteration;
-      long first = spans(profile, at, "1 ").mapToLong(Span::endNanos).max().orElseThrow();
+      int index = iteration;
+      long first = spans(profile, index, "1 ").mapToLong(Span::endNanos).max().orElseThrow();
       long second =
-          spans(profile, at, "2 ")
+          spans(profile, index, "2 ")
               .filter(span -> span.stage() == Stage.GEMM)
               .mapToLong(Span::startNanos)
               .min()

@@ -145,8 +145,8 @@ class ContextParallelLayerTest {
     return positions;
   }
 
-  private static void compare(float[] got, double[] expected, List<Long> positions, String what) {
-    assertThat(got).as(what).hasSize(positions.size() * HIDDEN);
+  private static void compare(float[] got, double[] expected, List<Long> positions, String subject) {
+    assertThat(got).as(subject).hasSize(positions.size() * HIDDEN);
     double largest = 0;
     double error = 0;
     for (int i = 0; i < got.length; i++) {
@@ -154,7 +154,7 @@ class ContextParallelLayerTest {
       largest = Math.max(largest, Math.abs(wanted));
       error = Math.max(error, Math.abs(got[i] - wanted));
     }
-    assertThat(error / largest).as(what).isLessThanOrEqualTo(MOST_ERROR);
+    assertThat(error / largest).as(subject).isLessThanOrEqualTo(MOST_ERROR);
   }
 
   /// The links of a rank's layer and their tensors, which are closed together.
@@ -191,8 +191,8 @@ class ContextParallelLayerTest {
 
   /// The layer of a rank that holds a part of the tokens, and the weights of all heads.
   private static Chain contextParallel(
-      OnRank of, AttentionSpec spec, ContextParallel how, Layer layer) {
-    var world = of.world;
+      OnRank onRank, AttentionSpec spec, ContextParallel tuning, Layer layer) {
+    var world = onRank.world;
     var alone = world.subset("alone-" + world.rank(), world.rank());
     var mine = positions(spec, world.size(), world.rank());
     int rows = mine.size();
@@ -201,37 +201,37 @@ class ContextParallelLayerTest {
             .mapToLong(rank -> Tokens.of(spec, world.size(), rank).rows())
             .max()
             .orElseThrow();
-    var x = of.local(rows, HIDDEN);
+    var x = onRank.local(rows, HIDDEN);
     x.view().copyFrom(rows(layer.x(), HIDDEN, mine));
-    var query = of.local(rows, WIDTH);
-    var key = of.closing(SymmetricTensor.on(world).shape(most, KV_WIDTH).allocate());
-    var value = of.closing(SymmetricTensor.on(world).shape(most, KV_WIDTH).allocate());
-    var attended = of.local(rows, WIDTH);
-    var toQuery = projection(of, alone, x, query, layer.q());
-    var toKey = projection(of, alone, x, key.local().rows(0, rows), layer.k());
-    var toValue = projection(of, alone, x, value.local().rows(0, rows), layer.v());
+    var query = onRank.local(rows, WIDTH);
+    var key = onRank.closing(SymmetricTensor.on(world).shape(most, KV_WIDTH).allocate());
+    var value = onRank.closing(SymmetricTensor.on(world).shape(most, KV_WIDTH).allocate());
+    var attended = onRank.local(rows, WIDTH);
+    var toQuery = projection(onRank, alone, x, query, layer.q());
+    var toKey = projection(onRank, alone, x, key.local().rows(0, rows), layer.k());
+    var toValue = projection(onRank, alone, x, value.local().rows(0, rows), layer.v());
     var attention =
-        of.closing(
+        onRank.closing(
             Pipeline.on(world)
                 .attention(spec)
-                .overlap(how)
+                .overlap(tuning)
                 .query(query)
                 .key(key)
                 .value(value)
                 .output(attended)
                 .build());
-    var result = of.local(rows, HIDDEN);
-    var toOutput = projection(of, alone, attended, result, layer.o());
+    var result = onRank.local(rows, HIDDEN);
+    var toOutput = projection(onRank, alone, attended, result, layer.o());
     return Chain.on(world).then(toQuery, toKey, toValue).then(attention).then(toOutput);
   }
 
   private static Pipeline projection(
-      OnRank of, ProcessGroup group, Tensor from, Tensor to, float[] weight) {
+      OnRank onRank, ProcessGroup group, Tensor from, Tensor to, float[] weight) {
     int m = Math.toIntExact(from.shape().getFirst());
     int k = Math.toIntExact(from.shape().getLast());
     int n = Math.toIntExact(to.shape().getLast());
     var pipeline =
-        of.closing(
+        onRank.closing(
             Pipeline.on(group)
                 .gemm(GemmSpec.allGatherGemm(m, n, k))
                 .overlap(Overlap.pipelined(1))
@@ -253,14 +253,14 @@ class ContextParallelLayerTest {
       LocalRanks.run(
           ranks,
           world -> {
-            for (var how :
+            for (var tuning :
                 List.of(
                     ContextParallel.ring().splits(2),
                     ContextParallel.allGatherKv().streams(2).splits(3),
                     ContextParallel.ring().neighborToNeighbor().replay(),
                     ContextParallel.unfused())) {
-              try (var of = new OnRank(world)) {
-                var chain = contextParallel(of, spec, how, layer);
+              try (var onRank = new OnRank(world)) {
+                var chain = contextParallel(onRank, spec, tuning, layer);
                 assertThat(chain.pipelines()).hasSize(5);
                 world.barrier();
                 chain.run();
@@ -304,14 +304,14 @@ class ContextParallelLayerTest {
           if (KV_HEADS % ranks == 0) {
             methods.add(ContextParallel.ulysses());
           }
-          for (var how : methods) {
-            try (var of = new OnRank(world)) {
-              var forward = contextParallel(of, spec, how, layer);
+          for (var tuning : methods) {
+            try (var onRank = new OnRank(world)) {
+              var forward = contextParallel(onRank, spec, tuning, layer);
               world.barrier();
               forward.run();
               var mine = positions(spec, ranks, world.rank());
               var attention = forward.pipelines().get(3);
-              var chain = backward(of, attention, how, layer, rows(gradient, HIDDEN, mine));
+              var chain = backward(onRank, attention, tuning, layer, rows(gradient, HIDDEN, mine));
               for (var form : Timing.values()) {
                 world.barrier();
                 assertThat(chain.time(3, form)).hasSize(3);
@@ -320,7 +320,7 @@ class ContextParallelLayerTest {
               }
               chain.verify();
               assertThat(chain.profile(1).configuration())
-                  .containsEntry("backward 2", "%s, %s".formatted(spec.backward(), how));
+                  .containsEntry("backward 2", "%s, %s".formatted(spec.backward(), tuning));
             }
           }
         });
@@ -328,20 +328,20 @@ class ContextParallelLayerTest {
 
   /// The backward pass of a rank's layer, from the gradient of its rows of the result.
   private static Chain backward(
-      OnRank of, Pipeline attention, ContextParallel how, Layer layer, float[] gradient) {
-    var world = of.world;
+      OnRank onRank, Pipeline attention, ContextParallel tuning, Layer layer, float[] gradient) {
+    var world = onRank.world;
     var alone = world.subset("alone-" + world.rank(), world.rank());
     int rows = gradient.length / HIDDEN;
-    var ofResult = of.local(rows, HIDDEN);
+    var ofResult = onRank.local(rows, HIDDEN);
     ofResult.view().copyFrom(gradient);
-    var ofAttended = of.local(rows, WIDTH);
-    var ofQuery = of.local(rows, WIDTH);
-    var ofKey = of.local(rows, KV_WIDTH);
-    var ofValue = of.local(rows, KV_WIDTH);
+    var ofAttended = onRank.local(rows, WIDTH);
+    var ofQuery = onRank.local(rows, WIDTH);
+    var ofKey = onRank.local(rows, KV_WIDTH);
+    var ofValue = onRank.local(rows, KV_WIDTH);
     var backward =
-        of.closing(
+        onRank.closing(
             Pipeline.on(world)
-                .overlap(how)
+                .overlap(tuning)
                 .backward(attention)
                 .outputGradient(ofAttended)
                 .queryGradient(ofQuery)
@@ -349,22 +349,22 @@ class ContextParallelLayerTest {
                 .valueGradient(ofValue)
                 .build());
     var toAttended =
-        projection(of, alone, ofResult, ofAttended, transposed(layer.o(), WIDTH, HIDDEN));
+        projection(onRank, alone, ofResult, ofAttended, transposed(layer.o(), WIDTH, HIDDEN));
     return Chain.on(world)
         .then(toAttended)
         .then(backward)
         .then(
-            toTokens(of, alone, ofQuery, layer.q()),
-            toTokens(of, alone, ofKey, layer.k()),
-            toTokens(of, alone, ofValue, layer.v()));
+            toTokens(onRank, alone, ofQuery, layer.q()),
+            toTokens(onRank, alone, ofKey, layer.k()),
+            toTokens(onRank, alone, ofValue, layer.v()));
   }
 
   private static Pipeline toTokens(
-      OnRank of, ProcessGroup alone, LocalTensor gradient, float[] weight) {
+      OnRank onRank, ProcessGroup alone, LocalTensor gradient, float[] weight) {
     int rows = Math.toIntExact(gradient.shape().getFirst());
     int columns = Math.toIntExact(gradient.shape().getLast());
     return projection(
-        of, alone, gradient, of.local(rows, HIDDEN), transposed(weight, HIDDEN, columns));
+        onRank, alone, gradient, onRank.local(rows, HIDDEN), transposed(weight, HIDDEN, columns));
   }
 
   private static float[] transposed(float[] matrix, int rows, int columns) {
@@ -415,14 +415,14 @@ class ContextParallelLayerTest {
           var mine = ofPair.subList(8 * half, 8 * half + 8);
           int width = WIDTH / 2;
           int kvWidth = KV_WIDTH / 2;
-          try (var of = new OnRank(world)) {
-            var gathered = of.local(16, HIDDEN);
-            var query = of.local(16, width);
-            var key = of.closing(SymmetricTensor.on(contexts).shape(16, kvWidth).allocate());
-            var value = of.closing(SymmetricTensor.on(contexts).shape(16, kvWidth).allocate());
-            var attended = of.local(16, width);
+          try (var onRank = new OnRank(world)) {
+            var gathered = onRank.local(16, HIDDEN);
+            var query = onRank.local(16, width);
+            var key = onRank.closing(SymmetricTensor.on(contexts).shape(16, kvWidth).allocate());
+            var value = onRank.closing(SymmetricTensor.on(contexts).shape(16, kvWidth).allocate());
+            var attended = onRank.local(16, width);
             var toQuery =
-                of.closing(
+                onRank.closing(
                     Pipeline.on(tensors)
                         .gemm(GemmSpec.allGatherGemm(16, WIDTH, HIDDEN).gatheredInput())
                         .overlap(Overlap.ring(2))
@@ -433,20 +433,20 @@ class ContextParallelLayerTest {
             toQuery.weight().copyFrom(columns(layer.q(), WIDTH, half * width, width));
             var toKey =
                 projection(
-                    of,
+                    onRank,
                     alone,
                     gathered,
                     key.local(),
                     columns(layer.k(), KV_WIDTH, half * kvWidth, kvWidth));
             var toValue =
                 projection(
-                    of,
+                    onRank,
                     alone,
                     gathered,
                     value.local(),
                     columns(layer.v(), KV_WIDTH, half * kvWidth, kvWidth));
             var attention =
-                of.closing(
+                onRank.closing(
                     Pipeline.on(contexts)
                         .attention(spec)
                         .query(query)
@@ -455,7 +455,7 @@ class ContextParallelLayerTest {
                         .output(attended)
                         .build());
             var toOutput =
-                of.closing(
+                onRank.closing(
                     Pipeline.on(tensors)
                         .gemm(GemmSpec.gemmReduceScatter(16, HIDDEN, WIDTH))
                         .overlap(Overlap.pipelined(2))
@@ -484,9 +484,9 @@ class ContextParallelLayerTest {
     LocalRanks.run(
         ranks,
         world -> {
-          try (var of = new OnRank(world)) {
-            var ring = contextParallel(of, spec, ContextParallel.ring(), layer);
-            var gather = contextParallel(of, spec, ContextParallel.allGatherKv(), layer);
+          try (var onRank = new OnRank(world)) {
+            var ring = contextParallel(onRank, spec, ContextParallel.ring(), layer);
+            var gather = contextParallel(onRank, spec, ContextParallel.allGatherKv(), layer);
             var profile = ring.profile(2);
             assertThat(profile.configuration())
                 .containsEntry("pattern", "chain")

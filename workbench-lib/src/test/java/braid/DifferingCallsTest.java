@@ -256,15 +256,15 @@ class DifferingCallsTest {
       }
     }
 
-    private void run(int which, Pipeline pipe) {
+    private void run(int index, Pipeline pipe) {
       pipe.output().fill(Float.NaN);
       pipe.run();
       var got = pipe.output().toFloats();
-      if (expected[which] == null) {
+      if (expected[index] == null) {
         pipe.verify();
-        expected[which] = got;
+        expected[index] = got;
       }
-      assertThat(got).containsExactly(expected[which]);
+      assertThat(got).containsExactly(expected[index]);
     }
 
     @Override

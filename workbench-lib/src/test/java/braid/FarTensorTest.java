@@ -44,11 +44,11 @@ class FarTensorTest {
     }
 
     @Override
-    public void read(MemorySegment from, MemorySegment into) {
+    public void read(MemorySegment from, MemorySegment target) {
       reads++;
-      assertThat(into.isNative()).isTrue();
-      assertThat(into.byteSize()).isEqualTo(from.byteSize());
-      into.copyFrom(near(from));
+      assertThat(target.isNative()).isTrue();
+      assertThat(target.byteSize()).isEqualTo(from.byteSize());
+      target.copyFrom(near(from));
     }
 
     @Override
@@ -97,8 +97,8 @@ class FarTensorTest {
     }
 
     @Override
-    public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound by) {
-      HostAccess.HOST.widen(near(low), near(high), near(sizes), by);
+    public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound bound) {
+      HostAccess.HOST.widen(near(low), near(high), near(sizes), bound);
     }
 
     @Override

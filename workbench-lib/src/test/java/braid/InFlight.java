@@ -69,7 +69,7 @@ final class InFlight implements AutoCloseable {
 
   /// Compares a case with itself on every rank of the group, and then with plain loops.
   static void hold(PipelineCase each, ProcessGroup group, long seed) {
-    var builder = Pipeline.on(group).gemm(each.spec()).overlap(each.how());
+    var builder = Pipeline.on(group).gemm(each.spec()).overlap(each.tuning());
     if (each.spec().outputDtype().isFp8()) {
       builder.scales(0.5f, 4, 0.25f);
     } else if (each.spec().isScaled()) {
@@ -88,11 +88,11 @@ final class InFlight implements AutoCloseable {
       backend.playLink(Link.UNLIMITED);
       for (int i = 0; i < ITERATIONS; i++) {
         for (int o = 0; o < expected.get(i).size(); o++) {
-          long at = expected.get(i).get(o).mismatch(received.get(i).get(o));
-          if (at >= 0) {
+          long index = expected.get(i).get(o).mismatch(received.get(i).get(o));
+          if (index >= 0) {
             throw new AssertionError(
                 "%s on rank %s: byte %d of output %d of iteration %d in flight differs"
-                    .formatted(each, group.place(), at, o, i));
+                    .formatted(each, group.place(), index, o, i));
           }
         }
       }
@@ -102,8 +102,8 @@ final class InFlight implements AutoCloseable {
     Contract.hold(each, group);
   }
 
-  private List<MemorySegment> copies(List<MemorySegment> of) {
-    return of.stream()
+  private List<MemorySegment> copies(List<MemorySegment> values) {
+    return values.stream()
         .map(segment -> arena.allocate(segment.byteSize(), Long.BYTES).copyFrom(segment))
         .toList();
   }
@@ -161,9 +161,9 @@ final class InFlight implements AutoCloseable {
     return results;
   }
 
-  private void save(Stream on, List<MemorySegment> into) {
+  private void save(Stream stream, List<MemorySegment> target) {
     for (int i = 0; i < outputs.size(); i++) {
-      on.copyLocal(WORK, outputs.get(i), into.get(i));
+      stream.copyLocal(WORK, outputs.get(i), target.get(i));
     }
   }
 

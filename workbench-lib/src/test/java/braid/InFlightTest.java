@@ -42,7 +42,7 @@ class InFlightTest {
     return IntStream.range(0, all.size())
         .filter(i -> i % types == i / types % types)
         .mapToObj(all::get)
-        .flatMap(each -> Stream.of(each, new PipelineCase(each.spec(), each.how().replay())))
+        .flatMap(each -> Stream.of(each, new PipelineCase(each.spec(), each.tuning().replay())))
         .toList();
   }
 
@@ -111,13 +111,13 @@ class InFlightTest {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void theNextGemmWaitsUntilTheLastProductWasSent(boolean replayed) {
-    var how = replayed ? Overlap.direct(4).replay() : Overlap.direct(4);
+    var tuning = replayed ? Overlap.direct(4).replay() : Overlap.direct(4);
     LocalRanks.run(
         2,
         Link.parse("100MB/s,1ms"),
         world -> {
           try (var arena = Arena.ofShared();
-              var pipe = Pipeline.on(world).gemm(SPEC).overlap(how).build()) {
+              var pipe = Pipeline.on(world).gemm(SPEC).overlap(tuning).build()) {
             var numbers = new ArrayList<MemorySegment>();
             for (int i = 0; i <= 6; i++) {
               pipe.input().fill(i);
@@ -161,9 +161,9 @@ class InFlightTest {
     LocalRanks.run(
         3,
         world -> {
-          for (var how :
+          for (var tuning :
               List.of(Overlap.pipelined(2), Overlap.ring(2).replay(), Overlap.unfused())) {
-            try (var pipe = Pipeline.on(world).gemm(SPEC.accumulate()).overlap(how).build()) {
+            try (var pipe = Pipeline.on(world).gemm(SPEC.accumulate()).overlap(tuning).build()) {
               pipe.input().fill(1);
               pipe.weight().fill(1);
               pipe.output().fill(0);

@@ -94,13 +94,13 @@ class MessagesTest {
   @Test
   void ringsPassInBothDirections() {
     for (int ranks = 2; ranks <= 4; ranks++) {
-      int of = ranks;
+      int size = ranks;
       onEachRank(
           ranks,
           (world, comm, x, y) -> {
-            for (int step = 1; step < 2 * of; step++) {
-              int to = Math.floorMod(world.rank() + step, of);
-              int from = Math.floorMod(world.rank() - step, of);
+            for (int step = 1; step < 2 * size; step++) {
+              int to = Math.floorMod(world.rank() + step, size);
+              int from = Math.floorMod(world.rank() - step, size);
               if (to != world.rank()) {
                 comm.sendReceive(x, to, y, from);
                 assertThat(y.local().toFloats()).containsOnly(from + 1);

@@ -68,11 +68,11 @@ final class OwnSchedule {
     private Schedule schedule(At point, Instead instead) {
       return plan.steps(
           program -> {
-            for (var at : At.values()) {
-              if (at == point && program.rank() == 1) {
+            for (var place : At.values()) {
+              if (place == point && program.rank() == 1) {
                 instead.at(this, program);
               } else {
-                step(program, at);
+                step(program, place);
               }
             }
           });
@@ -82,10 +82,10 @@ final class OwnSchedule {
       return WrittenSchedules.rows(spec, 2, rank);
     }
 
-    private void step(Program p, At at) {
+    private void step(Program p, At place) {
       int me = p.rank();
       int peer = 1 - me;
-      switch (at) {
+      switch (place) {
         case BEGIN -> p.signal(comm, begun, peer);
         case OWN -> {
           p.prepare(math, weight.on(me));

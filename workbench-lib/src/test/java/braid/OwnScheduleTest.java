@@ -95,10 +95,10 @@ class OwnScheduleTest {
     int row = 0;
     for (int rank = 0; rank < ranks; rank++) {
       var input = Objects.requireNonNull(inputs.get(rank));
-      for (int of = 0; of < input.length / k; of++, row++) {
+      for (int local = 0; local < input.length / k; local++, row++) {
         for (int column = 0; column < columns; column++) {
           for (int i = 0; i < k; i++) {
-            expected[row * columns + column] += input[of * k + i] * weight[i * columns + column];
+            expected[row * columns + column] += input[local * k + i] * weight[i * columns + column];
           }
         }
       }
@@ -164,12 +164,12 @@ class OwnScheduleTest {
 
   @ParameterizedTest
   @MethodSource("planned")
-  void aPlannersScheduleGivesWhatThePlannedPipelineDoes(GemmSpec spec, Overlap how) {
+  void aPlannersScheduleGivesWhatThePlannedPipelineDoes(GemmSpec spec, Overlap tuning) {
     LocalRanks.run(
         3,
         world -> {
-          var own = Pipeline.on(world).schedule(Schedule.of(spec, how, world.size()));
-          var other = Pipeline.on(world).gemm(spec).overlap(how);
+          var own = Pipeline.on(world).schedule(Schedule.of(spec, tuning, world.size()));
+          var other = Pipeline.on(world).gemm(spec).overlap(tuning);
           if (spec.dtype().isFp8()) {
             own.scales(0.5f, 2);
             other.scales(0.5f, 2);
@@ -182,7 +182,7 @@ class OwnScheduleTest {
             if (spec.dtype().isFp8()) {
               assertThat(pipe.amax()).isEqualTo(planned.amax());
             }
-            if (how.symmetricOutput()) {
+            if (tuning.symmetricOutput()) {
               world.barrier();
               assertThat(pipe.output(0).toFloats()).containsExactly(planned.output(0).toFloats());
               world.barrier();

@@ -52,9 +52,9 @@ class PipelineRefusedTest {
               .hasMessageStartingWith("the problem is missing");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).gemm(SPEC))
               .hasMessage("gemm was set already: %s; set it once".formatted(SPEC));
-          var how = Overlap.pipelined(2);
-          assertThatThrownBy(() -> Pipeline.on(world).overlap(how).overlap(how))
-              .hasMessage("overlap was set already: %s; set it once".formatted(how));
+          var tuning = Overlap.pipelined(2);
+          assertThatThrownBy(() -> Pipeline.on(world).overlap(tuning).overlap(tuning))
+              .hasMessage("overlap was set already: %s; set it once".formatted(tuning));
           try (var pipe = Pipeline.on(world).gemm(SPEC).build()) {
             assertThat(pipe.tuning()).isEqualTo(Overlap.defaults());
             assertThatThrownBy(() -> pipe.time(0))
@@ -79,11 +79,11 @@ class PipelineRefusedTest {
           refused(world, sum, Overlap.unfused().outputInSymmetricMemory(), inOutput);
           refused(world, SPEC, Overlap.bulk(), bulk);
           // The same options where they have an effect.
-          for (var how :
+          for (var tuning :
               List.of(
                   Overlap.direct().order(ChunkOrder.RANK_ORDER),
                   Overlap.pipelined(2).outputInSymmetricMemory())) {
-            Pipeline.on(world).gemm(sum).overlap(how).build().close();
+            Pipeline.on(world).gemm(sum).overlap(tuning).build().close();
           }
           var biased = sum.bias();
           var placed = Overlap.unfused().outputInSymmetricMemory();
@@ -96,11 +96,11 @@ class PipelineRefusedTest {
         });
   }
 
-  private static void refused(ProcessGroup world, GemmSpec spec, Overlap how, String message) {
-    assertThatThrownBy(() -> Pipeline.on(world).gemm(spec).overlap(how).build())
+  private static void refused(ProcessGroup world, GemmSpec spec, Overlap tuning, String message) {
+    assertThatThrownBy(() -> Pipeline.on(world).gemm(spec).overlap(tuning).build())
         .isInstanceOf(BraidException.class)
         .hasMessageStartingWith(message);
-    assertThatThrownBy(() -> Schedule.of(spec, how, world.size()))
+    assertThatThrownBy(() -> Schedule.of(spec, tuning, world.size()))
         .isInstanceOf(BraidException.class)
         .hasMessageStartingWith(message);
   }

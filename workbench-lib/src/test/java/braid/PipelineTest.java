@@ -131,7 +131,7 @@ class PipelineTest {
       value = Method.class,
       names = {"PIPELINED", "DIRECT", "UNFUSED"})
   void aProfileHasEveryCopyAndEveryMultiplication(Method method) {
-    var how =
+    var tuning =
         switch (method) {
           case PIPELINED -> Overlap.pipelined(3).streams(2);
           case DIRECT -> Overlap.direct(2);
@@ -142,7 +142,7 @@ class PipelineTest {
         3,
         Link.parse("100MB/s,50us"),
         world -> {
-          try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(how).build()) {
+          try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(tuning).build()) {
             var profile = pipe.profile(iterations);
             assertThat(profile.iterations()).isEqualTo(iterations);
             assertThat(profile.plainNanos()).hasSize(iterations);
@@ -177,8 +177,8 @@ class PipelineTest {
   }
 
   private static long sumOf(
-      Profile profile, Stage stage, java.util.function.ToLongFunction<Span> what) {
-    return profile.spans().stream().filter(span -> span.stage() == stage).mapToLong(what).sum();
+      Profile profile, Stage stage, java.util.function.ToLongFunction<Span> measure) {
+    return profile.spans().stream().filter(span -> span.stage() == stage).mapToLong(measure).sum();
   }
 
   /// Each rank's rows are stored as columns, and parts have two sizes.
@@ -187,11 +187,11 @@ class PipelineTest {
     int m = 11;
     int k = 5;
     var spec = GemmSpec.allGatherGemm(m, 6, k).transposedInput().gatheredInput();
-    for (var how : List.of(Overlap.pipelined(3), Overlap.ring(2), Overlap.unfused())) {
+    for (var tuning : List.of(Overlap.pipelined(3), Overlap.ring(2), Overlap.unfused())) {
       LocalRanks.run(
           3,
           world -> {
-            try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+            try (var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
               int first = new int[] {0, 4, 8}[world.rank()];
               int rows = world.rank() == 2 ? 3 : 4;
               assertThat(pipe.input().shape()).containsExactly((long) k, (long) rows);
@@ -350,8 +350,8 @@ class PipelineTest {
           for (var row : Capabilities.host()) {
             if (!row.supported() && row.kind() == MemoryKind.NATIVE) {
               var spec = PipelineCases.spec(row.pattern(), 24, 16, 8, 48);
-              var how = PipelineCases.overlap(row.method(), 2).over(row.transport());
-              assertThatThrownBy(() -> Pipeline.on(world).gemm(spec).overlap(how).build())
+              var tuning = PipelineCases.overlap(row.method(), 2).over(row.transport());
+              assertThatThrownBy(() -> Pipeline.on(world).gemm(spec).overlap(tuning).build())
                   .hasMessageStartingWith(
                       "%s does not exist for %s".formatted(row.method(), row.pattern()))
                   .hasMessageEndingWith("the nearest is pipelined(1)");
@@ -370,8 +370,8 @@ class PipelineTest {
         2,
         world -> {
           var spec = GemmSpec.gemmReduceScatter(8, 4, 6).dtype(DType.FP8_E4M3);
-          var how = Overlap.pipelined(2).replay();
-          try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).scales(1, 1).build()) {
+          var tuning = Overlap.pipelined(2).replay();
+          try (var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).scales(1, 1).build()) {
             for (int run = 1; run <= 3; run++) {
               pipe.input().fill(run);
               pipe.weight().fill(1);
@@ -406,9 +406,9 @@ class PipelineTest {
   private static Map<String, Integer> niceness(ProcessGroup world, Priority priority)
       throws IOException {
     var group = world.subset("p-" + priority, 0);
-    var how = Overlap.pipelined(2).priority(priority);
+    var tuning = Overlap.pipelined(2).priority(priority);
     try (group;
-        var pipe = Pipeline.on(group).gemm(SPEC).overlap(how).build()) {
+        var pipe = Pipeline.on(group).gemm(SPEC).overlap(tuning).build()) {
       pipe.run();
       var found = new HashMap<String, Integer>();
       try (var tasks = Files.list(Path.of("/proc/self/task"))) {
@@ -431,13 +431,13 @@ class PipelineTest {
     LocalRanks.run(
         2,
         world -> {
-          var how = Overlap.pipelined(2);
-          var first = Pipeline.on(world).gemm(SPEC).overlap(how).build();
+          var tuning = Overlap.pipelined(2);
+          var first = Pipeline.on(world).gemm(SPEC).overlap(tuning).build();
           first.input().fill(7);
           first.run();
           first.close();
-          try (var again = Pipeline.on(world).gemm(SPEC).overlap(how).build();
-              var beside = Pipeline.on(world).gemm(SPEC).overlap(how).build()) {
+          try (var again = Pipeline.on(world).gemm(SPEC).overlap(tuning).build();
+              var beside = Pipeline.on(world).gemm(SPEC).overlap(tuning).build()) {
             assertThat(again.output().toFloats()).containsOnly(0);
             again.verify();
             beside.verify();

@@ -118,9 +118,9 @@ class PlanMemoryTest {
     }
   }
 
-  private static long bytes(AttentionSpec spec, ContextParallel how) {
-    return Schedule.of(spec, how, 4).buffers().stream().mapToLong(each -> each.bytes(0)).sum()
-        + Schedule.of(spec.backward(), how, 4).buffers().stream()
+  private static long bytes(AttentionSpec spec, ContextParallel tuning) {
+    return Schedule.of(spec, tuning, 4).buffers().stream().mapToLong(each -> each.bytes(0)).sum()
+        + Schedule.of(spec.backward(), tuning, 4).buffers().stream()
             .mapToLong(each -> each.bytes(0))
             .sum();
   }

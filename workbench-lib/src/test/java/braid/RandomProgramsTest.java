@@ -121,12 +121,12 @@ class RandomProgramsTest {
     assertThat(pipelines)
         .flatExtracting(each -> each.spec().features())
         .contains(GemmSpec.Feature.values());
-    assertThat(pipelines).extracting(each -> each.how().order()).contains(ChunkOrder.values());
-    assertThat(pipelines).extracting(each -> each.how().priority()).contains(Priority.values());
-    assertThat(pipelines).anyMatch(each -> each.how().replayed());
-    assertThat(pipelines).anyMatch(each -> each.how().symmetricOutput());
-    assertThat(pipelines).anyMatch(each -> each.how().boundaries().size() > 2);
-    assertThat(pipelines).anyMatch(each -> each.how().streams() > 1);
+    assertThat(pipelines).extracting(each -> each.tuning().order()).contains(ChunkOrder.values());
+    assertThat(pipelines).extracting(each -> each.tuning().priority()).contains(Priority.values());
+    assertThat(pipelines).anyMatch(each -> each.tuning().replayed());
+    assertThat(pipelines).anyMatch(each -> each.tuning().symmetricOutput());
+    assertThat(pipelines).anyMatch(each -> each.tuning().boundaries().size() > 2);
+    assertThat(pipelines).anyMatch(each -> each.tuning().streams() > 1);
     assertThat(pipelines).anyMatch(each -> each.factor() > 1);
     assertThat(pipelines).extracting(each -> each.spec().m()).contains(1, 7, 13, 97);
     var collectives =

@@ -136,9 +136,9 @@ class RecordsTest {
         .containsEntry("dtype", "fp8_e5m2")
         .containsEntry("weight", "fp8_e4m3")
         .containsEntry("output", "bf16");
-    var how = Overlap.pipelined(4).streams(2).over(Transport.COPY_ENGINE);
-    assertThat(how).hasToString("pipelined, 4 splits, 2 streams");
-    assertThat(how.columns().toString())
+    var tuning = Overlap.pipelined(4).streams(2).over(Transport.COPY_ENGINE);
+    assertThat(tuning).hasToString("pipelined, 4 splits, 2 streams");
+    assertThat(tuning.columns().toString())
         .isEqualTo("{method=pipelined, splits=4, streams=2, transport=copy_engine}");
     assertThat(Overlap.unfused()).hasToString("unfused");
   }

@@ -60,10 +60,10 @@ class SeedsBTest {
         world -> {
           var spec = GemmSpec.allGatherGemm(23, 13, 7);
           var outputs = new ArrayList<float[]>();
-          for (var how : new Overlap[] {Overlap.direct(), Overlap.ring()}) {
-            try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+          for (var tuning : new Overlap[] {Overlap.direct(), Overlap.ring()}) {
+            try (var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
               assertThat(pipe.profile(1).configuration())
-                  .containsEntry("method", how.method().toString());
+                  .containsEntry("method", tuning.method().toString());
               outputs.add(pipe.output().toFloats());
             }
           }
@@ -81,12 +81,12 @@ class SeedsBTest {
         world -> {
           var spec = AttentionSpec.of(61, 4, 8).kvHeads(2).causal().layout(TokenLayout.ZIGZAG);
           var results = new ArrayList<List<float[]>>();
-          for (var how :
+          for (var tuning :
               List.of(ContextParallel.ring(), ContextParallel.ring().neighborToNeighbor())) {
-            try (var attention = Pipeline.on(world).attention(spec).overlap(how).build();
-                var backward = Pipeline.on(world).overlap(how).backward(attention).build()) {
+            try (var attention = Pipeline.on(world).attention(spec).overlap(tuning).build();
+                var backward = Pipeline.on(world).overlap(tuning).backward(attention).build()) {
               assertThat(attention.profile(1).configuration().get("exchange"))
-                  .isEqualTo(how.neighborsOnly() ? "neighbor to neighbor" : null);
+                  .isEqualTo(tuning.neighborsOnly() ? "neighbor to neighbor" : null);
               backward.verify();
               results.add(
                   List.of(
@@ -129,30 +129,30 @@ class SeedsBTest {
         4,
         world -> {
           var spec = AttentionSpec.of(24, 4, 8).causal();
-          for (var how :
+          for (var tuning :
               List.of(
                   ContextParallel.ring(),
                   ContextParallel.allGatherKv(),
                   ContextParallel.ulysses(),
                   ContextParallel.twoLevel(2))) {
-            try (var attention = Pipeline.on(world).attention(spec).overlap(how).build();
-                var backward = Pipeline.on(world).overlap(how).backward(attention).build()) {
+            try (var attention = Pipeline.on(world).attention(spec).overlap(tuning).build();
+                var backward = Pipeline.on(world).overlap(tuning).backward(attention).build()) {
               forwardAndBackward(attention, backward);
               assertThat(world.counters(() -> forwardAndBackward(attention, backward)))
-                  .as("%s, second pass", how)
+                  .as("%s, second pass", tuning)
                   .isEmpty();
             }
             assertThat(
                     world.counters(
                         () -> {
                           try (var attention =
-                                  Pipeline.on(world).attention(spec).overlap(how).build();
+                                  Pipeline.on(world).attention(spec).overlap(tuning).build();
                               var backward =
-                                  Pipeline.on(world).overlap(how).backward(attention).build()) {
+                                  Pipeline.on(world).overlap(tuning).backward(attention).build()) {
                             forwardAndBackward(attention, backward);
                           }
                         }))
-                .as("%s, built again", how)
+                .as("%s, built again", tuning)
                 .containsEntry("plans reused", 1L)
                 .doesNotContainKeys("meetings", "rendezvous", "buffers allocated");
           }
@@ -258,9 +258,9 @@ class SeedsBTest {
     LocalRanks.run(
         2,
         world -> {
-          var how = Overlap.pipelined(2).over(Transport.WORKERS).workers(3);
+          var tuning = Overlap.pipelined(2).over(Transport.WORKERS).workers(3);
           try (var pipe =
-              Pipeline.on(world).gemm(GemmSpec.allGatherGemm(24, 4, 8)).overlap(how).build()) {
+              Pipeline.on(world).gemm(GemmSpec.allGatherGemm(24, 4, 8)).overlap(tuning).build()) {
             pipe.verify();
             var threads =
                 Thread.getAllStackTraces().keySet().stream()

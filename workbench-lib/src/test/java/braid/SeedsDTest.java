@@ -117,8 +117,8 @@ class SeedsDTest {
           for (var method : Method.values()) {
             if (method.unsupported(pattern).isEmpty()) {
               var spec = PipelineCases.spec(pattern, 23, 13, 7, 50);
-              var how = PipelineCases.overlap(method, 2).replay();
-              try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+              var tuning = PipelineCases.overlap(method, 2).replay();
+              try (var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
                 // Recorded by the first run, replayed by the others.
                 pipe.run();
                 pipe.verify();
@@ -282,22 +282,22 @@ class SeedsDTest {
         2,
         world -> {
           var spec = GemmSpec.gemmAllReduce(24, 4, 8);
-          var how = Overlap.pipelined(2);
+          var tuning = Overlap.pipelined(2);
           for (var other :
               List.of(
-                  new PipelineCase(spec, how),
-                  new PipelineCase(GemmSpec.gemmAllReduce(25, 4, 8), how),
-                  new PipelineCase(spec.dtype(DType.BF16), how),
-                  new PipelineCase(spec.dtype(DType.BF16).output(DType.FP32), how),
-                  new PipelineCase(spec.bias(), how),
-                  new PipelineCase(spec, how.streams(2)))) {
+                  new PipelineCase(spec, tuning),
+                  new PipelineCase(GemmSpec.gemmAllReduce(25, 4, 8), tuning),
+                  new PipelineCase(spec.dtype(DType.BF16), tuning),
+                  new PipelineCase(spec.dtype(DType.BF16).output(DType.FP32), tuning),
+                  new PipelineCase(spec.bias(), tuning),
+                  new PipelineCase(spec, tuning.streams(2)))) {
             long made = plansMade(world);
-            verify(world, other.spec(), other.how());
+            verify(world, other.spec(), other.tuning());
             assertThat(plansMade(world)).as(other.toString()).isEqualTo(made + 1);
           }
           long meetings = count(world, "rendezvous");
           long reused = count(world, "plans reused");
-          try (var again = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+          try (var again = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
             again.run();
             again.run();
           }
@@ -320,9 +320,9 @@ class SeedsDTest {
     onRanks(
         2,
         world -> {
-          var how = Overlap.pipelined(2).replay();
+          var tuning = Overlap.pipelined(2).replay();
           try (var pipe =
-              Pipeline.on(world).gemm(GemmSpec.gemmReduceScatter(24, 4, 8)).overlap(how).build()) {
+              Pipeline.on(world).gemm(GemmSpec.gemmReduceScatter(24, 4, 8)).overlap(tuning).build()) {
             pipe.run();
             var before = world.counters();
             long replays = count(world, "replays");
@@ -342,8 +342,8 @@ class SeedsDTest {
     LocalRanks.run(ranks, body::accept);
   }
 
-  private static void verify(ProcessGroup world, GemmSpec spec, Overlap how) {
-    try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+  private static void verify(ProcessGroup world, GemmSpec spec, Overlap tuning) {
+    try (var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
       pipe.verify();
     }
   }

@@ -27,9 +27,9 @@ class SeedsETest {
         2,
         world -> {
           for (int streams : new int[] {1, 2, 6}) {
-            var how = Overlap.pipelined(6).streams(streams);
+            var tuning = Overlap.pipelined(6).streams(streams);
             try (var pipe =
-                Pipeline.on(world).gemm(GemmSpec.gemmAllReduce(24, 8, 6)).overlap(how).build()) {
+                Pipeline.on(world).gemm(GemmSpec.gemmAllReduce(24, 8, 6)).overlap(tuning).build()) {
               pipe.verify();
               var chunksOf =
                   pipe.profile(1).spans().stream()
@@ -67,8 +67,8 @@ class SeedsETest {
         });
   }
 
-  private static long finishingCopies(ProcessGroup world, GemmSpec spec, Overlap how) {
-    try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+  private static long finishingCopies(ProcessGroup world, GemmSpec spec, Overlap tuning) {
+    try (var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
       pipe.verify();
       return pipe.profile(1).spans().stream()
           .filter(span -> span.stream().equals("finish") && span.stage() == Stage.LOCAL)
@@ -114,13 +114,13 @@ class SeedsETest {
 
   /// Rank 1 begins once rank 0's product is complete; it waits forever if the product waits for
   /// rank 1.
-  private static void multipliesBeforeItsPeerBegins(GemmSpec spec, Overlap how) {
+  private static void multipliesBeforeItsPeerBegins(GemmSpec spec, Overlap tuning) {
     var output = new CompletableFuture<TensorView>();
     var complete = new CompletableFuture<float[]>();
     LocalRanks.run(
         2,
         world -> {
-          try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+          try (var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
             pipe.run();
             var product = pipe.output().toFloats();
             pipe.output().fill(Float.NaN);

@@ -82,9 +82,9 @@ class SeedsFTest {
                     .filter(
                         row ->
                             row.outcome() == SelfTest.Outcome.NOT_AVAILABLE
-                                ? row.configuration().what().equals(SelfTest.Configuration.ANY)
+                                ? row.configuration().subject().equals(SelfTest.Configuration.ANY)
                                     && !row.said().isEmpty()
-                                : row.configuration().what().equals("symmetric tensor"))
+                                : row.configuration().subject().equals("symmetric tensor"))
                     .toList();
             assertThat(rows).as(kind.toString()).hasSize(1);
             finds.incrementAndGet();

@@ -57,12 +57,12 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
     long seed = Long.getLong("braid.seed", ThreadLocalRandom.current().nextLong());
     try {
       for (int ranks = 1; ranks <= 4; ranks++) {
-        int of = ranks;
+        int size = ranks;
         LocalRanks.run(
             ranks,
             world -> {
               for (int i = 0; i < SEQUENCES / 4; i++) {
-                sequence(world, new SplittableRandom(seed + 1000L * of + i));
+                sequence(world, new SplittableRandom(seed + 1000L * size + i));
               }
             });
       }
@@ -86,15 +86,15 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
       var played = new Played(group, dtype, List.of(small, a, b));
       var said = new ArrayList<String>();
       for (int call = 0; call < CALLS; call++) {
-        int which = random.nextInt(9);
+        int index = random.nextInt(9);
         int root = random.nextInt(ranks);
         long hesitation =
             new SplittableRandom(random.nextLong() + group.rank()).nextInt(MAX_HESITATION);
         for (long i = 0; i < hesitation; i++) {
           Thread.onSpinWait();
         }
-        said.add(which + "@" + root);
-        switch (which) {
+        said.add(index + "@" + root);
+        switch (index) {
           case 0 -> {
             moving.allGather(small, a);
             played.collective(ALL_GATHER, root, 0, 1);
@@ -139,8 +139,8 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
     }
   }
 
-  private static <T> T any(List<T> of, SplittableRandom random) {
-    return of.get(random.nextInt(of.size()));
+  private static <T> T any(List<T> values, SplittableRandom random) {
+    return values.get(random.nextInt(values.size()));
   }
 
   private static SymmetricTensor tensor(ProcessGroup group, DType dtype, long rows) {
@@ -171,11 +171,11 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
       }
     }
 
-    void collective(Operation what, int root, int x, int y) {
+    void collective(Operation operation, int root, int x, int y) {
       var brought = List.copyOf(values.get(x));
       for (int rank = 0; rank < group.size(); rank++) {
         var place = new Place(rank, group.size());
-        values.get(y).set(rank, CollectiveCase.wanted(what, dtype, place, root, brought).clone());
+        values.get(y).set(rank, CollectiveCase.wanted(operation, dtype, place, root, brought).clone());
       }
     }
 

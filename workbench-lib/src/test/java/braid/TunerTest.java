@@ -313,9 +313,9 @@ class TunerTest {
     var note =
         "8 rounds are too few to call one of 6 configurations better; it takes 10: repeats(10)";
     assertThat(shown).filteredOn(text -> text.endsWith(note)).hasSize(1);
-    int at =
+    int index =
         shown.indexOf(shown.stream().filter(text -> text.endsWith(note)).findFirst().orElseThrow());
-    assertThat(shown.subList(0, at))
+    assertThat(shown.subList(0, index))
         .noneMatch(text -> text.contains("verified") || text.contains("split"));
   }
 

@@ -48,8 +48,8 @@ class UnfusedWorkTest {
     }
   }
 
-  private static Work work(ProcessGroup world, GemmSpec spec, Overlap how) {
-    try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+  private static Work work(ProcessGroup world, GemmSpec spec, Overlap tuning) {
+    try (var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
       pipe.verify();
       return Work.of(pipe.profile(1));
     }
@@ -110,10 +110,10 @@ class UnfusedWorkTest {
           assertThat(work(world, gathered, Overlap.unfused()))
               .isEqualTo(new Work(0, input / ranks * others, 0, flops));
           // Returning the gathered input takes a copy of this rank's rows, with every method.
-          for (var how : List.of(Overlap.unfused(), Overlap.pipelined(2), Overlap.ring())) {
-            assertThat(work(world, gathered.gatheredInput(), how).local()).isEqualTo(input / ranks);
-            assertThat(work(world, gathered.gatheredInput().transposedInput(), how))
-                .isEqualTo(work(world, gathered.gatheredInput(), how));
+          for (var tuning : List.of(Overlap.unfused(), Overlap.pipelined(2), Overlap.ring())) {
+            assertThat(work(world, gathered.gatheredInput(), tuning).local()).isEqualTo(input / ranks);
+            assertThat(work(world, gathered.gatheredInput().transposedInput(), tuning))
+                .isEqualTo(work(world, gathered.gatheredInput(), tuning));
           }
           // A sum of each rank's third, read from all ranks and written once.
           long sum = output / ranks * (ranks + 1);
@@ -139,10 +139,10 @@ class UnfusedWorkTest {
         world -> {
           var found = new EnumMap<Method, Long>(Method.class);
           var spec = GemmSpec.allGatherGemm(M, N, K).dtype(DType.BF16);
-          for (var how : List.of(Overlap.unfused(), Overlap.pipelined(4), Overlap.direct(2))) {
-            try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+          for (var tuning : List.of(Overlap.unfused(), Overlap.pipelined(4), Overlap.direct(2))) {
+            try (var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
               found.put(
-                  how.method(),
+                  tuning.method(),
                   pipe.profile(1).spans().stream()
                       .filter(span -> span.stage() == Stage.GEMM)
                       .mapToLong(Span::bytes)

@@ -45,8 +45,8 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
     return Shares.of(spec, ranks, rank);
   }
 
-  private SplittableRandom random(int rank, int what) {
-    return new SplittableRandom(seed + 1_000L * rank + what);
+  private SplittableRandom random(int rank, int operand) {
+    return new SplittableRandom(seed + 1_000L * rank + operand);
   }
 
   /// Returns a rank's factors, rounded to the type.
@@ -142,12 +142,12 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
     return line(rank, 4, gathers ? (int) Slice.of(total, ranks, rank).length() : total);
   }
 
-  private float[] line(int rank, int what, TensorView like) {
-    return line(rank, what, Math.toIntExact(like.shape().stream().reduce(1L, (a, b) -> a * b)));
+  private float[] line(int rank, int operand, TensorView like) {
+    return line(rank, operand, Math.toIntExact(like.shape().stream().reduce(1L, (a, b) -> a * b)));
   }
 
-  private float[] line(int rank, int what, int count) {
-    return values(random(rank, what), 1, count)[0];
+  private float[] line(int rank, int operand, int count) {
+    return values(random(rank, operand), 1, count)[0];
   }
 
   private static float[] stored(float[][] values, boolean transposed) {
@@ -166,15 +166,15 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
     return spec.dtype().isFp8() ? INPUT_SCALE * WEIGHT_SCALE : 1;
   }
 
-  /// Returns the contribution of rank `of` to the output of rank `on`: products of the depths from
+  /// Returns the contribution of rank `source` to the output of rank `receiver`: products of the depths from
   /// `first` to before `end`, or their magnitudes.
-  double[] products(int of, int on, int first, int end, boolean absolute) {
+  double[] products(int source, int receiver, int first, int end, boolean absolute) {
     boolean gathers = spec.pattern() == Pattern.ALL_GATHER_GEMM;
-    var left = gathers ? gathered() : held(of).left();
-    var right = held(gathers ? on : of).right();
-    int firstRow = (int) sizes(on).output().start();
-    int rows = (int) sizes(on).output().length();
-    int width = (int) sizes(gathers ? on : of).columns().length();
+    var left = gathers ? gathered() : held(source).left();
+    var right = held(gathers ? receiver : source).right();
+    int firstRow = (int) sizes(receiver).output().start();
+    int rows = (int) sizes(receiver).output().length();
+    int width = (int) sizes(gathers ? receiver : source).columns().length();
     var products = new double[rows * width];
     for (int i = 0; i < rows; i++) {
       var row = left[firstRow + i];

@@ -104,7 +104,7 @@ class VerifyRandomTest {
           kinds.add(KINDS.get(random.nextInt(KINDS.size())));
         }
         cases.add(
-            new Verified(new PipelineCase(deeper, any.how()), kinds, random.nextLong(1L << 40)));
+            new Verified(new PipelineCase(deeper, any.tuning()), kinds, random.nextLong(1L << 40)));
       }
     }
     return cases;
@@ -119,7 +119,7 @@ class VerifyRandomTest {
   }
 
   private static Pipeline build(PipelineCase each, ProcessGroup world) {
-    var builder = Pipeline.on(world).gemm(each.spec()).overlap(each.how());
+    var builder = Pipeline.on(world).gemm(each.spec()).overlap(each.tuning());
     if (each.spec().outputDtype().isFp8()) {
       builder.scales(
           VerifiedInputs.INPUT_SCALE, VerifiedInputs.WEIGHT_SCALE, VerifiedInputs.OUTPUT_SCALE);
@@ -188,8 +188,8 @@ class VerifyRandomTest {
         world -> {
           for (var spec : specs) {
             for (var dtype : DType.values()) {
-              for (var how : List.of(Overlap.pipelined(2), Overlap.ring(), Overlap.direct(2))) {
-                try (var pipe = build(new PipelineCase(spec.dtype(dtype), how), world)) {
+              for (var tuning : List.of(Overlap.pipelined(2), Overlap.ring(), Overlap.direct(2))) {
+                try (var pipe = build(new PipelineCase(spec.dtype(dtype), tuning), world)) {
                   for (var kind : kinds) {
                     var inputs = new VerifiedInputs((GemmSpec) pipe.problem(), 4, kind, SEED);
                     inputs.fill(pipe);
@@ -351,10 +351,10 @@ class VerifyRandomTest {
     double[] sizes = {};
     for (int rank = first; rank <= last; rank++) {
       int depth = (int) inputs.sizes(rank).inner().length();
-      var its = inputs.products(rank, victim, 0, depth, true);
-      sizes = sizes.length == 0 ? its : sizes;
-      for (int i = 0; rank > first && i < its.length; i++) {
-        sizes[i] += its[i];
+      var products = inputs.products(rank, victim, 0, depth, true);
+      sizes = sizes.length == 0 ? products : sizes;
+      for (int i = 0; rank > first && i < products.length; i++) {
+        sizes[i] += products[i];
       }
     }
     return sizes;
@@ -385,9 +385,9 @@ class VerifyRandomTest {
       values = activated ? pipe.preActivation().toFloats() : result.clone();
     }
 
-    void add(int sign, double[] what) {
+    void add(int sign, double[] addends) {
       for (int i = 0; i < values.length; i++) {
-        set(i, values[i] + sign * what[i] * (activated ? 1 : outScale));
+        set(i, values[i] + sign * addends[i] * (activated ? 1 : outScale));
       }
     }
 

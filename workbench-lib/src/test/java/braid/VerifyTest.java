@@ -34,13 +34,13 @@ class VerifyTest {
         });
   }
 
-  private static void off(TensorView output, double by, long row, long column) {
-    output.set((float) (output.get(row, column) + by), row, column);
+  private static void off(TensorView output, double amount, long row, long column) {
+    output.set((float) (output.get(row, column) + amount), row, column);
   }
 
   private static Pipeline pipeline(
-      ProcessGroup world, GemmSpec spec, Overlap how, Kind kind, long seed) {
-    var pipe = Pipeline.on(world).gemm(spec).overlap(how).build();
+      ProcessGroup world, GemmSpec spec, Overlap tuning, Kind kind, long seed) {
+    var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).build();
     new VerifiedInputs(spec, world.size(), kind, seed).fill(pipe);
     return pipe;
   }
@@ -114,7 +114,7 @@ class VerifyTest {
   /// Bounds scale with the outputs: inputs ten times as large.
   @ParameterizedTest
   @ValueSource(floats = {1, 10})
-  void boundsGrowWithTheOutputs(float by) {
+  void boundsGrowWithTheOutputs(float amount) {
     LocalRanks.run(
         2,
         world -> {
@@ -123,13 +123,13 @@ class VerifyTest {
             for (var each : List.of(pipe.input(), pipe.weight())) {
               var values = each.toFloats();
               for (int i = 0; i < values.length; i++) {
-                values[i] *= by;
+                values[i] *= amount;
               }
               each.copyFrom(values);
             }
             pipe.verify();
             // Outputs have a standard deviation of 8 by² and steps of up to a 128th of their size.
-            assertThatThrownBy(() -> verify(pipe, output -> off(output, by * by, 3, 5)))
+            assertThatThrownBy(() -> verify(pipe, output -> off(output, amount * amount, 3, 5)))
                 .isInstanceOf(VerificationFailed.class)
                 .hasMessageStartingWith("rank 0: output[3, 5] must be ")
                 .hasMessageMatching(".* (exactly|within 0\\.[0-9]+) but was .*");
@@ -142,13 +142,13 @@ class VerifyTest {
     LocalRanks.run(
         4,
         world -> {
-          for (var how : List.of(Overlap.pipelined(2), Overlap.ring(), Overlap.direct(2))) {
+          for (var tuning : List.of(Overlap.pipelined(2), Overlap.ring(), Overlap.direct(2))) {
             for (var spec :
                 List.of(
                     GemmSpec.gemmAllReduce(16, 16, 8192),
                     GemmSpec.gemmReduceScatter(16, 16, 8192))) {
               try (var pipe =
-                  Pipeline.on(world).gemm(spec.dtype(DType.BF16)).overlap(how).build()) {
+                  Pipeline.on(world).gemm(spec.dtype(DType.BF16)).overlap(tuning).build()) {
                 pipe.verify();
                 // One step of a number below 1024, beside sums of 8192 products of up to 9.
                 assertThatThrownBy(() -> verify(pipe, output -> off(output, 4, 0, 0)))
@@ -195,10 +195,10 @@ class VerifyTest {
     LocalRanks.run(
         3,
         world -> {
-          var how = PipelineCases.overlap(method, 2);
+          var tuning = PipelineCases.overlap(method, 2);
           for (int seed = 0; seed < 5; seed++) {
             var spec = GemmSpec.gemmReduceScatter(12, 12, 48).dtype(DType.FP16);
-            try (var pipe = pipeline(world, spec, how, Kind.NEAR_OVERFLOW, seed)) {
+            try (var pipe = pipeline(world, spec, tuning, Kind.NEAR_OVERFLOW, seed)) {
               pipe.verify();
               assertThatThrownBy(
                       () ->

@@ -110,13 +110,13 @@ class ViewLifetimeTest {
     LocalRanks.run(
         2,
         world -> {
-          var how = Overlap.defaults().outputInSymmetricMemory();
+          var tuning = Overlap.defaults().outputInSymmetricMemory();
           var spec = GemmSpec.gemmReduceScatter(8, 8, 8);
-          var first = Pipeline.on(world).gemm(spec).overlap(how).build();
+          var first = Pipeline.on(world).gemm(spec).overlap(tuning).build();
           var peers = first.output(1 - world.rank());
           first.close();
           assertThatThrownBy(() -> first.output(0)).hasMessageContaining("is closed");
-          try (var second = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+          try (var second = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
             second.run();
             assertEnded(peers, "is closed; build it again");
             assertThat(second.output(world.rank()).toFloats())

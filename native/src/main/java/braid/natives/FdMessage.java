@@ -88,8 +88,8 @@ record FdMessage(int sender, int fd) {
       if (control.get(INT, LEVEL_OFFSET) == SOL_SOCKET
           && control.get(INT, TYPE_OFFSET) == SCM_RIGHTS) {
         var end = Math.min(control.get(LONG, 0), controlBytes);
-        for (long at = DATA_OFFSET; at + Integer.BYTES <= end; at += Integer.BYTES) {
-          fds.add(control.get(INT, at));
+        for (long index = DATA_OFFSET; index + Integer.BYTES <= end; index += Integer.BYTES) {
+          fds.add(control.get(INT, index));
         }
       }
     }

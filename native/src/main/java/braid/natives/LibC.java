@@ -115,9 +115,9 @@ public final class LibC {
     try (var arena = Arena.ofConfined()) {
       var set = arena.allocate(CPU_SET_BYTES);
       for (int processor : processors) {
-        var at = processor / Byte.SIZE;
-        var old = set.get(ValueLayout.JAVA_BYTE, at);
-        set.set(ValueLayout.JAVA_BYTE, at, (byte) (old | 1 << (processor % Byte.SIZE)));
+        var index = processor / Byte.SIZE;
+        var old = set.get(ValueLayout.JAVA_BYTE, index);
+        set.set(ValueLayout.JAVA_BYTE, index, (byte) (old | 1 << (processor % Byte.SIZE)));
       }
       return (int) function("sched_setaffinity", AFFINITY).invokeExact(0, (long) CPU_SET_BYTES, set)
           == 0;

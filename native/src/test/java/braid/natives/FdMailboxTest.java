@@ -81,12 +81,12 @@ class FdMailboxTest {
         }
         senders.add(sender);
       }
-      for (var which : List.of("first of ", "second of ")) {
+      for (var side : List.of("first of ", "second of ")) {
         var received = mailbox.receive(senders, LONG, FdMailboxTest::goOn);
         assertThat(received.keySet()).isEqualTo(senders);
         for (var entry : received.entrySet()) {
           assertThat(Files.readString(Path.of("/proc/self/fd/" + entry.getValue())))
-              .isEqualTo(which + entry.getKey());
+              .isEqualTo(side + entry.getKey());
           FdMailbox.closeFd(entry.getValue());
         }
       }

@@ -225,8 +225,8 @@ public final class PageBlocks {
             .redirectErrorStream(true)
             .redirectOutput(log.toFile());
     var process = builder.start();
-    try (var in = process.outputWriter()) {
-      in.write(text + "\n");
+    try (var input = process.outputWriter()) {
+      input.write(text + "\n");
     }
     var said = "; it printed:\n";
     if (!process.waitFor(LIMIT_SECONDS, TimeUnit.SECONDS)) {

@@ -118,8 +118,8 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, boolean hasBackwa
         : List.of();
   }
 
-  private static Form form(ContextParallel how) {
-    return Form.of(how.toString(), how.replay());
+  private static Form form(ContextParallel tuning) {
+    return Form.of(tuning.toString(), tuning.replay());
   }
 
   @Override

@@ -26,14 +26,14 @@ final class OpenAttention implements OpenWorkload {
 
   @Override
   public BuiltForm build(Form form) {
-    var how = (ContextParallel) form.tuning();
+    var tuning = (ContextParallel) form.tuning();
     if (!form.name().equals(workload.alone())) {
-      return inputs.build(how);
+      return inputs.build(tuning);
     }
     var alone = group.subset("bench-alone-" + group.rank(), group.rank());
     var equal = new Inputs(alone, workload.equalWork(), workload.hasBackward());
     try {
-      var built = equal.build(how);
+      var built = equal.build(tuning);
       return new BuiltForm(
           built.timing(),
           () -> {
@@ -90,11 +90,11 @@ final class OpenAttention implements OpenWorkload {
       RandomNumbers.fill(tensor.local(), all.size() + 31L * group.rank());
     }
 
-    BuiltForm build(ContextParallel how) {
+    BuiltForm build(ContextParallel tuning) {
       var attention =
           Pipeline.on(group)
               .attention(spec)
-              .overlap(how)
+              .overlap(tuning)
               .query(all.get(0))
               .key(all.get(1))
               .value(all.get(2))
@@ -104,7 +104,7 @@ final class OpenAttention implements OpenWorkload {
       }
       try {
         var gradient =
-            Pipeline.on(group).overlap(how).backward(attention).outputGradient(all.get(3)).build();
+            Pipeline.on(group).overlap(tuning).backward(attention).outputGradient(all.get(3)).build();
         return new BuiltForm(
             Chain.of(attention, gradient)::time,
             () -> {

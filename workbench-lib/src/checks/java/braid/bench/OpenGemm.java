@@ -23,17 +23,17 @@ final class OpenGemm implements OpenWorkload {
     }
   }
 
-  private Pipeline pipeline(Tuning how) {
-    return Pipeline.on(group).gemm(spec).overlap(how).build();
+  private Pipeline pipeline(Tuning tuning) {
+    return Pipeline.on(group).gemm(spec).overlap(tuning).build();
   }
 
   @Override
   public BuiltForm build(Form form) {
-    var how = form.tuning();
-    if (how.equals(first.tuning())) {
+    var tuning = form.tuning();
+    if (tuning.equals(first.tuning())) {
       return new BuiltForm(first::time, () -> {});
     }
-    var pipe = pipeline(how);
+    var pipe = pipeline(tuning);
     pipe.input().copyFrom(first.input());
     pipe.weight().copyFrom(first.weight());
     if (spec.pattern().beside()) {

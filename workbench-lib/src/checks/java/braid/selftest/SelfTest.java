@@ -178,9 +178,9 @@ public final class SelfTest {
 
   /// One tested configuration; a part that does not apply is `-`.
   ///
-  /// @param what pattern, collective or check
+  /// @param subject pattern, collective or check
   public record Configuration(
-      String what, String method, String transport, String memory, String dtype) {
+      String subject, String method, String transport, String memory, String dtype) {
     /// Placeholder of a part that does not apply.
     public static final String ANY = "-";
   }
@@ -215,8 +215,8 @@ public final class SelfTest {
 
   /// Result of a self-test, the same on all ranks.
   ///
-  /// @param where backend and number of ranks
-  public record Report(String where, List<Row> rows) implements Displayable {
+  /// @param setting backend and number of ranks
+  public record Report(String setting, List<Row> rows) implements Displayable {
     public Report {
       rows = List.copyOf(rows);
     }
@@ -231,7 +231,7 @@ public final class SelfTest {
       var wrong = rows.stream().filter(row -> row.outcome() == Outcome.WRONG).findFirst();
       return "self-test on %s: %d ways right (%d cases), %d wrong, %d not available%s%s"
           .formatted(
-              where,
+              setting,
               count(Outcome.OK),
               rows.stream().mapToInt(Row::cases).sum(),
               count(Outcome.WRONG),
@@ -249,7 +249,7 @@ public final class SelfTest {
     /// Returns one row per configuration, the wrong ones first.
     public Table table() {
       return SelfTestTable.of(
-          "self-test on " + where,
+          "self-test on " + setting,
           rows.stream().sorted(Comparator.comparingInt(row -> rank(row.outcome()))).toList());
     }
 

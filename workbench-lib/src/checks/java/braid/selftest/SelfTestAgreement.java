@@ -114,8 +114,8 @@ final class SelfTestAgreement implements AutoCloseable {
     } catch (GroupAborted released) {
       throw released;
     } catch (BraidException e) {
-      var why = "the ranks can no longer meet: " + e.getMessage();
-      return new Verdict(mine.end() == End.RIGHT ? why : mine.message(), why);
+      var reason = "the ranks can no longer meet: " + e.getMessage();
+      return new Verdict(mine.end() == End.RIGHT ? reason : mine.message(), reason);
     }
   }
 

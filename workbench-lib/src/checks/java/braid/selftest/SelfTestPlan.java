@@ -91,9 +91,9 @@ record SelfTestPlan(
   List<SelfTest.Row> needMoreRanks(MemoryKind kind, int ranks) {
     return AttentionCase.missing(ranks).stream()
         .map(
-            what ->
+            subject ->
                 unsupportedRow(
-                    what,
+                    subject,
                     ContextParallel.Method.TWO_LEVEL.toString(),
                     SelfTest.Configuration.ANY,
                     kind,
@@ -103,12 +103,12 @@ record SelfTestPlan(
   }
 
   private static SelfTest.Row unsupportedRow(
-      String what, String method, String over, MemoryKind kind, String why) {
+      String subject, String method, String over, MemoryKind kind, String reason) {
     return new SelfTest.Row(
-        new SelfTest.Configuration(what, method, over, kind.toString(), SelfTest.Configuration.ANY),
+        new SelfTest.Configuration(subject, method, over, kind.toString(), SelfTest.Configuration.ANY),
         SelfTest.Outcome.NOT_AVAILABLE,
         0,
-        why);
+        reason);
   }
 
   /// Returns the configuration of a case that records units of communication.
@@ -156,13 +156,13 @@ record SelfTestPlan(
     return byConfiguration;
   }
 
-  private static SelfTest.Configuration way(TabledCase of, MemoryKind kind) {
+  private static SelfTest.Configuration way(TabledCase tabled, MemoryKind kind) {
     return new SelfTest.Configuration(
-        of.what(),
-        of.method().isEmpty() ? SelfTest.Configuration.ANY : of.method(),
-        of.over().isEmpty() ? SelfTest.Configuration.ANY : of.over(),
+        tabled.what(),
+        tabled.method().isEmpty() ? SelfTest.Configuration.ANY : tabled.method(),
+        tabled.over().isEmpty() ? SelfTest.Configuration.ANY : tabled.over(),
         kind.toString(),
-        of.dtype().toString());
+        tabled.dtype().toString());
   }
 
   @Override

@@ -19,8 +19,8 @@ import java.util.stream.Stream;
 
 /// A self-test on GPUs as `braid selftest --record` keeps it.
 ///
-/// @param where date, ranks, GPUs and driver, in words
-public record SelfTestRecord(String where, int ranks, List<Group> groups) {
+/// @param place date, ranks, GPUs and driver, in words
+public record SelfTestRecord(String place, int ranks, List<Group> groups) {
   /// Text for paths that no record has.
   public static final String NOT_RUN = "not run";
 
@@ -38,12 +38,12 @@ public record SelfTestRecord(String where, int ranks, List<Group> groups) {
 
     private Stream<Configuration> configurations() {
       var all = new ArrayList<Configuration>();
-      for (var what : whats) {
+      for (var subject : whats) {
         for (var method : methods) {
           for (var transport : transports) {
             for (var memory : memories) {
               for (var dtype : dtypes) {
-                all.add(new Configuration(what, method, transport, memory, dtype));
+                all.add(new Configuration(subject, method, transport, memory, dtype));
               }
             }
           }
@@ -67,7 +67,7 @@ public record SelfTestRecord(String where, int ranks, List<Group> groups) {
               .formatted(backend));
     }
     int ranks = record.get("ranks").getAsInt();
-    var where =
+    var place =
         "%s, %d ranks on %d x %s, driver %s%s"
             .formatted(
                 record.get("date").getAsString(),
@@ -80,7 +80,7 @@ public record SelfTestRecord(String where, int ranks, List<Group> groups) {
     for (var group : record.getAsJsonArray("groups")) {
       groups.add(group(group.getAsJsonObject()));
     }
-    return new SelfTestRecord(where, ranks, groups);
+    return new SelfTestRecord(place, ranks, groups);
   }
 
   private static Group group(JsonObject group) {
@@ -105,7 +105,7 @@ public record SelfTestRecord(String where, int ranks, List<Group> groups) {
     return records.stream()
         .filter(record -> record.ranks > 1)
         .filter(record -> paths.stream().anyMatch(record::ran))
-        .max(Comparator.comparing(SelfTestRecord::where))
+        .max(Comparator.comparing(SelfTestRecord::place))
         .map(record -> record.text(paths))
         .orElse(NOT_RUN);
   }
@@ -130,7 +130,7 @@ public record SelfTestRecord(String where, int ranks, List<Group> groups) {
       }
     }
     absent.forEach(path -> words.add(path.toString()));
-    return where + listed(", wrong: ", wrong) + listed(", without ", words);
+    return place + listed(", wrong: ", wrong) + listed(", without ", words);
   }
 
   private static String listed(String before, List<?> all) {

@@ -84,12 +84,12 @@ final class SelfTestRun {
             Configuration.ANY,
             Configuration.ANY,
             Configuration.ANY);
-    var why =
+    var reason =
         stopped.isEmpty()
             ? firstOf(group.gather(check.missing().orElse("")))
             : Optional.<String>empty();
-    if (why.isPresent()) {
-      found(new Row(way, Outcome.NOT_AVAILABLE, 0, why.get()));
+    if (reason.isPresent()) {
+      found(new Row(way, Outcome.NOT_AVAILABLE, 0, reason.get()));
       return;
     }
     add(
@@ -157,11 +157,11 @@ final class SelfTestRun {
       List<Capabilities.Row> overlaps,
       List<Capabilities.CollectiveRow> collectives,
       SelfTestAgreement agreement) {
-    var why =
+    var reason =
         stopped.isEmpty()
             ? firstOf(group.gather(CommunicationCase.missing(backend, group.size()).orElse("")))
             : Optional.<String>empty();
-    if (why.isPresent()) {
+    if (reason.isPresent()) {
       var way =
           new Configuration(
               CommunicationCase.WHAT + "-communication",
@@ -169,13 +169,13 @@ final class SelfTestRun {
               Configuration.ANY,
               kind.toString(),
               Configuration.ANY);
-      found(new Row(way, Outcome.NOT_AVAILABLE, 0, why.get()));
+      found(new Row(way, Outcome.NOT_AVAILABLE, 0, reason.get()));
       return;
     }
     for (var each : CommunicationCase.of(overlaps, collectives, group.size())) {
       var way = SelfTestPlan.configuration(each, kind);
       var units = new AtomicReference<>("");
-      var step = new Step(on -> units.set(each.check(new CaseContext(on, kind, alteration))), "");
+      var step = new Step(subset -> units.set(each.check(new CaseContext(subset, kind, alteration))), "");
       add(way, List.of(step), agreement, units::get);
     }
   }
@@ -200,7 +200,7 @@ final class SelfTestRun {
         var program = programs.draw(seed);
         drawn.add(program);
         var verdict =
-            agreement.run(on -> program.check(new CaseContext(on, MemoryKind.AUTO, alteration)));
+            agreement.run(subset -> program.check(new CaseContext(subset, MemoryKind.AUTO, alteration)));
         stopped = verdict.stopped();
         if (verdict.wrong().isEmpty()) {
           right++;
@@ -234,13 +234,13 @@ final class SelfTestRun {
     if (!stopped.isEmpty()) {
       return Optional.empty();
     }
-    var why = "";
+    var reason = "";
     try {
       var _ = context.backend().resolve(kind);
     } catch (BraidException e) {
-      why = String.valueOf(e.getMessage());
+      reason = String.valueOf(e.getMessage());
     }
-    return firstOf(group.gather(why));
+    return firstOf(group.gather(reason));
   }
 
   private static Optional<String> firstOf(List<String> reasons) {
@@ -251,8 +251,8 @@ final class SelfTestRun {
   private Map<Library, String> missing() {
     if (missing.isEmpty() && stopped.isEmpty()) {
       for (var library : Library.values()) {
-        var why = context.backend().missing(library).orElse("");
-        missing.put(library, firstOf(group.gather(why)).orElse(""));
+        var reason = context.backend().missing(library).orElse("");
+        missing.put(library, firstOf(group.gather(reason)).orElse(""));
       }
     }
     return missing;
@@ -260,15 +260,15 @@ final class SelfTestRun {
 
   private static Capabilities.CollectiveRow withoutMissing(
       Capabilities.CollectiveRow row, Map<Library, String> missing) {
-    var why = row.way().library().map(library -> missing.getOrDefault(library, "")).orElse("");
-    return why.isEmpty() || !row.supported()
+    var reason = row.way().library().map(library -> missing.getOrDefault(library, "")).orElse("");
+    return reason.isEmpty() || !row.supported()
         ? row
-        : new Capabilities.CollectiveRow(row.collective(), row.way(), row.kind(), false, "", why);
+        : new Capabilities.CollectiveRow(row.collective(), row.way(), row.kind(), false, "", reason);
   }
 
-  private Step step(Case of, MemoryKind kind) {
+  private Step step(Case tested, MemoryKind kind) {
     return new Step(
-        on -> of.check(new CaseContext(on, kind, alteration)), " (case %s)".formatted(of.text()));
+        subset -> tested.check(new CaseContext(subset, kind, alteration)), " (case %s)".formatted(tested.text()));
   }
 
   private void add(Configuration way, List<Step> cases, SelfTestAgreement agreement) {

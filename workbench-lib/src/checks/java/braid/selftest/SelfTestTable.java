@@ -16,7 +16,7 @@ public final class SelfTestTable {
     var dtype = StringColumn.create("dtype");
     var result = StringColumn.create("result");
     for (var row : rows) {
-      pattern.append(row.configuration().what());
+      pattern.append(row.configuration().subject());
       method.append(row.configuration().method());
       transport.append(row.configuration().transport());
       kind.append(row.configuration().memory());

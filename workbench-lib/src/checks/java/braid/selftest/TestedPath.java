@@ -15,10 +15,10 @@ import java.util.stream.Stream;
 /// A path of the library, by the words of the self-test's table: `attention-backward: two-level`.
 /// It covers all configurations of its pattern, collective or check that have its parts.
 ///
-/// @param what pattern, collective or check
+/// @param subject pattern, collective or check
 /// @param parts method, transport or library, kind of memory or type, all of which a configuration
 ///   has
-public record TestedPath(String what, Set<String> parts) {
+public record TestedPath(String subject, Set<String> parts) {
   private static final String SEPARATOR = ": ";
 
   public TestedPath {
@@ -33,7 +33,7 @@ public record TestedPath(String what, Set<String> parts) {
 
   /// Returns true if a configuration belongs to this path.
   public boolean covers(Configuration tested) {
-    return what.equals(tested.what())
+    return subject.equals(tested.subject())
         && List.of(tested.method(), tested.transport(), tested.memory(), tested.dtype())
             .containsAll(parts);
   }
@@ -63,7 +63,7 @@ public record TestedPath(String what, Set<String> parts) {
 
   @Override
   public String toString() {
-    return Stream.concat(Stream.of(what), parts.stream().sorted())
+    return Stream.concat(Stream.of(subject), parts.stream().sorted())
         .collect(Collectors.joining(SEPARATOR));
   }
 }

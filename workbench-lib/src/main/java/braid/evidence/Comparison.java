@@ -178,15 +178,15 @@ public record Comparison(
             drift,
             1 - (1 - Ranking.CONFIDENCE) / shared.size());
     var rows = new ArrayList<Row>();
-    for (var how : shared) {
-      var name = name(how, varying);
+    for (var configuration : shared) {
+      var name = name(configuration, varying);
       var row =
-          how.equals(first.reference())
+          configuration.equals(first.reference())
               ? judge.reference(name, alone)
               : judge.configuration(
                   name,
-                  Objects.requireNonNull(before.get(how)),
-                  Objects.requireNonNull(after.get(how)),
+                  Objects.requireNonNull(before.get(configuration)),
+                  Objects.requireNonNull(after.get(configuration)),
                   alone);
       rows.add(first.timesCount() && second.timesCount() ? row : row.notCompared());
     }
@@ -340,22 +340,22 @@ public record Comparison(
     return times;
   }
 
-  private static String name(Configuration how, SequencedSet<String> varying) {
-    return ConfigurationLabel.distinguishing(how, varying);
+  private static String name(Configuration configuration, SequencedSet<String> varying) {
+    return ConfigurationLabel.distinguishing(configuration, varying);
   }
 
   private static String names(Set<Configuration> overlaps, SequencedSet<String> varying) {
-    return String.join(", ", overlaps.stream().skip(1).map(how -> name(how, varying)).toList());
+    return String.join(", ", overlaps.stream().skip(1).map(configuration -> name(configuration, varying)).toList());
   }
 
   private static Stream<String> unmatched(
-      String which,
+      String side,
       Set<Configuration> all,
       Set<Configuration> shared,
       SequencedSet<String> varying) {
     return all.stream()
-        .filter(how -> !shared.contains(how))
-        .map(how -> "%s only in the %s".formatted(name(how, varying), which));
+        .filter(configuration -> !shared.contains(configuration))
+        .map(candidate -> "%s only in the %s".formatted(name(candidate, varying), side));
   }
 
   /// Returns the difference above which a change counts.

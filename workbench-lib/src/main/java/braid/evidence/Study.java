@@ -343,27 +343,27 @@ public record Study<C extends Configuration>(
   }
 
   /// Returns the median time of a configuration of this study.
-  public double medianNanos(C how) {
-    return how.equals(reference) ? unfusedMedianNanos() : trial(how).medianNanos();
+  public double medianNanos(C configuration) {
+    return configuration.equals(reference) ? unfusedMedianNanos() : trial(configuration).medianNanos();
   }
 
   /// Returns the share by which one configuration takes longer than another, negative if it is
   /// faster: the quotient of their medians minus 1. For the interval, times are compared within
   /// each round; it has 95% confidence, given enough rounds, and contains the quotient.
-  public Estimate excess(C how, C than) {
-    return PairedSamples.excess(doubles(nanos(than)), doubles(nanos(how)), Ranking.CONFIDENCE)
-        .withValue(medianNanos(how) / medianNanos(than) - 1);
+  public Estimate excess(C configuration, C reference) {
+    return PairedSamples.excess(doubles(nanos(reference)), doubles(nanos(configuration)), Ranking.CONFIDENCE)
+        .withValue(medianNanos(configuration) / medianNanos(reference) - 1);
   }
 
-  private List<Long> nanos(C how) {
-    return how.equals(reference) ? unfusedFirst : trial(how).nanos();
+  private List<Long> nanos(C configuration) {
+    return configuration.equals(reference) ? unfusedFirst : trial(configuration).nanos();
   }
 
-  private Trial<C> trial(C how) {
+  private Trial<C> trial(C configuration) {
     return trials.stream()
-        .filter(trial -> trial.configuration().equals(how))
+        .filter(trial -> trial.configuration().equals(configuration))
         .findFirst()
-        .orElseThrow(() -> unknown(how));
+        .orElseThrow(() -> unknown(configuration));
   }
 
   /// Returns the noise floor as a share of the time: with 95% confidence, two measurements of the

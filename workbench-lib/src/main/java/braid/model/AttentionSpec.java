@@ -208,11 +208,11 @@ public record AttentionSpec(
   /// Returns the first position that a query at `position` sees. It never falls as the position
   /// rises; for padding, it is after [#lastSeen].
   public long firstSeen(long position) {
-    int at = packing.at(position);
-    if (position >= packing.end(at)) {
-      return packing.padded().get(at + 1);
+    int index = packing.at(position);
+    if (position >= packing.end(index)) {
+      return packing.padded().get(index + 1);
     }
-    return Math.max(packing.start(at), window == 0 ? 0 : position - window + 1);
+    return Math.max(packing.start(index), window == 0 ? 0 : position - window + 1);
   }
 
   /// Returns the last position that a query at `position` sees. It never falls as the position
@@ -267,12 +267,12 @@ public record AttentionSpec(
   /// consecutive keys. The time it takes is proportional to the sequences of these queries.
   public double pairs(long queries, long endOfQueries, long keys, long endOfKeys) {
     double pairs = 0;
-    int at = packing.at(queries);
-    for (; at < packing.sequences() && packing.start(at) < endOfQueries; at++) {
-      long query = Math.max(queries, packing.start(at));
-      long endOfQuery = Math.min(endOfQueries, packing.end(at));
-      long key = Math.max(keys, packing.start(at));
-      long count = Math.min(endOfKeys, packing.end(at)) - key;
+    int index = packing.at(queries);
+    for (; index < packing.sequences() && packing.start(index) < endOfQueries; index++) {
+      long query = Math.max(queries, packing.start(index));
+      long endOfQuery = Math.min(endOfQueries, packing.end(index));
+      long key = Math.max(keys, packing.start(index));
+      long count = Math.min(endOfKeys, packing.end(index)) - key;
       if (endOfQuery <= query || count <= 0) {
         continue;
       }

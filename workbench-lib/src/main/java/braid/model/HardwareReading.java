@@ -43,7 +43,7 @@ public record HardwareReading(int smClockMhz, int watts, int celsius, Set<String
   /// slowest.
   public static List<HardwareReading> together(List<List<HardwareReading>> ofGpus) {
     return IntStream.range(0, ofGpus.getFirst().size())
-        .mapToObj(at -> one(ofGpus.stream().map(readings -> readings.get(at)).toList()))
+        .mapToObj(index -> one(ofGpus.stream().map(readings -> readings.get(index)).toList()))
         .toList();
   }
 

@@ -358,7 +358,7 @@ public record Overlap(
     return String.join(", ", words);
   }
 
-  static String counted(int count, String what) {
-    return "%d %s%s".formatted(count, what, count == 1 ? "" : "s");
+  static String counted(int count, String subject) {
+    return "%d %s%s".formatted(count, subject, count == 1 ? "" : "s");
   }
 }

@@ -152,12 +152,12 @@ class ChartsTest {
       var spans = set.table();
       double most = 0;
       for (int rank = 0; rank < set.ranks(); rank++) {
-        var of =
+        var copies =
             spans
                 .intColumn("rank")
                 .isEqualTo(rank)
                 .and(spans.stringColumn("stage").isEqualTo("copy"));
-        most = Math.max(most, spans.where(of).longColumn("bytes").sum() / set.iterations());
+        most = Math.max(most, spans.where(copies).longColumn("bytes").sum() / set.iterations());
       }
       assertThat(compared.doubleColumn("received MB").get(row)).isEqualTo(most / 1e6);
       assertThat(compared.doubleColumn("GB/s").get(row))

@@ -57,11 +57,11 @@ class OneEstimatorTest {
   }
 
   /// Fails if a printed difference, with its sign, contradicts the printed times.
-  private static void check(String where, String median, String reference, String change) {
+  private static void check(String place, String median, String reference, String change) {
     double beside = Math.signum(nanos(median) - nanos(reference));
     double shown = Math.signum(Double.parseDouble(change.replace('−', '-')));
     assertThat(beside * shown >= 0)
-        .as("%s: %s beside %s reads %s%%", where, median, reference, change)
+        .as("%s: %s beside %s reads %s%%", place, median, reference, change)
         .isTrue();
   }
 
@@ -84,13 +84,13 @@ class OneEstimatorTest {
       int median = lines.getFirst().indexOf("median ms");
       int change = lines.getFirst().indexOf("vs unfused %");
       for (int i = 0; i < study.trials().size(); i++) {
-        var how = study.trials().get(i).configuration();
-        double quotient = study.medianNanos(how) / unfused - 1;
-        var where = "seed %d, row %d".formatted(seed, i + 1);
-        assertThat(-study.saved().get(i).value()).as(where).isEqualTo(quotient);
-        assertThat(study.excess(how, study.reference()).value()).as(where).isEqualTo(quotient);
+        var tuning = study.trials().get(i).configuration();
+        double quotient = study.medianNanos(tuning) / unfused - 1;
+        var place = "seed %d, row %d".formatted(seed, i + 1);
+        assertThat(-study.saved().get(i).value()).as(place).isEqualTo(quotient);
+        assertThat(study.excess(tuning, study.reference()).value()).as(place).isEqualTo(quotient);
         check(
-            where,
+            place,
             lines.get(i + 2).get(median) + " ms",
             lines.get(1).get(median) + " ms",
             lines.get(i + 2).get(change));

@@ -133,14 +133,14 @@ class ProfileSetTest {
   @Test
   void roundingIsNoTime() {
     var spans = new ArrayList<Span>();
-    long at = 0;
+    long index = 0;
     for (int i = 0; i < 7; i++) {
-      spans.add(new Span(i, 0, Stage.GEMM, "gemm", at, at + 1_000_003 + i, 0, 1));
-      at += 1_000_003 + i;
-      spans.add(new Span(i, 0, Stage.COPY, "comm", at, at + 333_331 + i, 1, 0));
-      at += 333_331 + i;
+      spans.add(new Span(i, 0, Stage.GEMM, "gemm", index, index + 1_000_003 + i, 0, 1));
+      index += 1_000_003 + i;
+      spans.add(new Span(i, 0, Stage.COPY, "comm", index, index + 333_331 + i, 1, 0));
+      index += 333_331 + i;
     }
-    var nanos = Collections.nCopies(7, at / 7 + 1);
+    var nanos = Collections.nCopies(7, index / 7 + 1);
     var set = ProfileSet.of(List.of(profile(0, 2, nanos, spans), profile(1, 2, nanos, spans)));
     assertThat(set.stages().doubleColumn("overlapped ms").get(0)).isZero();
     assertThat(set.overview().doubleColumn("overlapped ÷ communication").get(0)).isZero();

@@ -138,7 +138,7 @@ class StudyTest {
         Collections.nCopies(12, 100_000_000L),
         Collections.nCopies(12, 100_000_000L),
         List.of(overlaps).stream()
-            .map(how -> new Study.Trial<>(how, Collections.nCopies(12, 100_000_000L - m)))
+            .map(tuning -> new Study.Trial<>(tuning, Collections.nCopies(12, 100_000_000L - m)))
             .toList(),
         Overlap.unfused());
   }
@@ -215,7 +215,7 @@ class StudyTest {
 
   @Test
   void aStudyWithoutAWinnerAdvisesAgainstOverlap() {
-    var study = MACHINE.of(SyntheticStudy.overlaps(SPLITS, 1), how -> 103e6 + 1e6 * how.splits());
+    var study = MACHINE.of(SyntheticStudy.overlaps(SPLITS, 1), tuning -> 103e6 + 1e6 * tuning.splits());
 
     assertThat(study.best()).isEqualTo(Overlap.unfused());
     assertThat(study.headline())
@@ -302,7 +302,7 @@ class StudyTest {
 
   @Test
   void varyingOptionsAreFoundEvenIfTheFirstIsDefault() {
-    var study = MACHINE.of(OF_EVERY_OPTION, how -> how.replayed() ? 70e6 : 90e6);
+    var study = MACHINE.of(OF_EVERY_OPTION, tuning -> tuning.replayed() ? 70e6 : 90e6);
 
     assertThat(study.varying())
         .containsExactlyInAnyOrder(

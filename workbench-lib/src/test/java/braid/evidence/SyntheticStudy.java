@@ -77,10 +77,10 @@ public record SyntheticStudy(double unfusedNanos, double noise, int repeats, lon
   /// Returns a model of times: unfused `gemm` + `comm`; chunks hide all of `comm` except the first
   /// chunk, each chunk costs `launch`, and more than two streams slow each other down.
   public static ToDoubleFunction<Overlap> model(double gemm, double comm, double launch) {
-    return how ->
+    return tuning ->
         gemm
-            + comm / how.splits()
-            + launch * how.splits() / Math.min(2, how.streams())
-            + 0.01 * gemm * Math.max(0, how.streams() - 2);
+            + comm / tuning.splits()
+            + launch * tuning.splits() / Math.min(2, tuning.streams())
+            + 0.01 * gemm * Math.max(0, tuning.streams() - 2);
   }
 }

@@ -37,13 +37,13 @@ class SelfTestTest {
       Stream.of(Pattern.values()).map(Pattern::toString).toList();
 
   /// Runs a self-test and returns the reports by rank.
-  private static List<SelfTest.Report> reports(int ranks, Consumer<SelfTest> how) {
+  private static List<SelfTest.Report> reports(int ranks, Consumer<SelfTest> setup) {
     var reports = Collections.synchronizedList(new ArrayList<SelfTest.Report>());
     LocalRanks.run(
         ranks,
         world -> {
           var test = SelfTest.on(world);
-          how.accept(test);
+          setup.accept(test);
           reports.add(test.run());
           // The group is still usable.
           assertThat(world.gather((long) world.rank())).hasSize(ranks);
@@ -51,8 +51,8 @@ class SelfTestTest {
     return reports;
   }
 
-  private static SelfTest.Report report(int ranks, Consumer<SelfTest> how) {
-    var reports = reports(ranks, how);
+  private static SelfTest.Report report(int ranks, Consumer<SelfTest> setup) {
+    var reports = reports(ranks, setup);
     assertThat(reports).hasSize(ranks).allMatch(reports.getFirst()::equals);
     return reports.getFirst();
   }
@@ -70,20 +70,20 @@ class SelfTestTest {
     var supported = Capabilities.host().stream().filter(Capabilities.Row::supported).count();
     assertThat(right)
         .filteredOn(row -> row.configuration().method().equals("one-shot"))
-        .extracting(row -> row.configuration().what() + " over " + row.configuration().transport())
+        .extracting(row -> row.configuration().subject() + " over " + row.configuration().transport())
         .containsExactlyInAnyOrder(
             "all-reduce over copy_engine",
             "all-reduce over copy_engine",
             "all-reduce over workers",
             "all-reduce over workers");
     assertThat(right)
-        .filteredOn(row -> row.configuration().what().equals("attention"))
+        .filteredOn(row -> row.configuration().subject().equals("attention"))
         .extracting(row -> row.configuration().method())
         .containsExactlyInAnyOrder("ring", "ring-exchange", "all-gather-kv", "ulysses", "unfused");
     assertThat(right)
-        .filteredOn(row -> PATTERNS.contains(row.configuration().what()))
+        .filteredOn(row -> PATTERNS.contains(row.configuration().subject()))
         .hasSize((int) (2 * supported));
-    assertThat(right).extracting(row -> row.configuration().what()).contains("all-reduce", "send");
+    assertThat(right).extracting(row -> row.configuration().subject()).contains("all-reduce", "send");
     assertThat(rows(report, Outcome.NOT_AVAILABLE))
         .extracting(SelfTest.Row::result)
         .contains(
@@ -98,7 +98,7 @@ class SelfTestTest {
   void c2TheHostRecordsNoUnitsAndNamesTheReason() {
     var report = report(2, test -> test.quick().dtypes(DType.FP32).kinds(MemoryKind.NATIVE));
     assertThat(report.rows())
-        .filteredOn(row -> row.configuration().what().startsWith(CommunicationCase.WHAT))
+        .filteredOn(row -> row.configuration().subject().startsWith(CommunicationCase.WHAT))
         .singleElement()
         .satisfies(
             row -> {
@@ -149,7 +149,7 @@ class SelfTestTest {
     var report = report(3, test -> test.quick().random(12, 42).dtypes(DType.BF16, DType.FP8_E5M2));
     assertThat(report.allRight()).as(report.toString()).isTrue();
     var row = report.rows().getLast();
-    assertThat(row.configuration().what()).isEqualTo("random programs");
+    assertThat(row.configuration().subject()).isEqualTo("random programs");
     assertThat(row.configuration().memory()).isEqualTo("native");
     assertThat(row.cases()).isEqualTo(12);
     assertThat(row.result())
@@ -171,7 +171,7 @@ class SelfTestTest {
                     .altering(result -> spoilOnRank1(result)));
     var wrong =
         rows(report, Outcome.WRONG).stream()
-            .filter(row -> row.configuration().what().equals("random programs"))
+            .filter(row -> row.configuration().subject().equals("random programs"))
             .toList();
     assertThat(wrong)
         .hasSizeGreaterThan(3)
@@ -180,7 +180,7 @@ class SelfTestTest {
             said -> said.matches("rank [01]: .* must be .*, again by --random 1 --seed 10\\d: .*"));
     int right =
         rows(report, Outcome.OK).stream()
-            .filter(row -> row.configuration().what().equals("random programs"))
+            .filter(row -> row.configuration().subject().equals("random programs"))
             .mapToInt(SelfTest.Row::cases)
             .sum();
     assertThat(wrong.size() + right).isEqualTo(8);
@@ -192,13 +192,13 @@ class SelfTestTest {
     var whole = report(ranks, test -> test.kinds(MemoryKind.NATIVE).dtypes(DType.FP16));
     assertThat(whole.allRight()).as(whole.toString()).isTrue();
     assertThat(rows(whole, Outcome.OK))
-        .filteredOn(row -> PATTERNS.contains(row.configuration().what()))
+        .filteredOn(row -> PATTERNS.contains(row.configuration().subject()))
         .isNotEmpty()
         .allMatch(row -> row.cases() >= 2);
     assertThat(whole.rows().getLast().cases()).isEqualTo(SelfTest.DEFAULT_RANDOM_PROGRAMS);
     var quick = report(1, test -> test.quick().dtypes(DType.FP32));
     assertThat(quick.rows())
-        .extracting(row -> row.configuration().what())
+        .extracting(row -> row.configuration().subject())
         .isNotEmpty()
         .doesNotContain("random programs");
   }
@@ -265,7 +265,7 @@ class SelfTestTest {
                     .check(new Named("casts", "thrown"))
                     .check(new Named("divisions", "no unit divides")));
     assertThat(report.rows().subList(0, 4))
-        .extracting(row -> row.configuration().what() + " " + row.result())
+        .extracting(row -> row.configuration().subject() + " " + row.result())
         .containsExactly(
             "check: copies ok (1 case)",
             "check: sums wrong: rank 0: sums[3] must be 4 but was 5",
@@ -358,7 +358,7 @@ class SelfTestTest {
   }
 
   private static SelfTest.Configuration ofAnyType(SelfTest.Configuration way) {
-    return new SelfTest.Configuration(way.what(), way.method(), way.transport(), way.memory(), "-");
+    return new SelfTest.Configuration(way.subject(), way.method(), way.transport(), way.memory(), "-");
   }
 
   @Test
@@ -371,7 +371,7 @@ class SelfTestTest {
                     .kinds(MemoryKind.NATIVE)
                     .altering(result -> result.set(100, new long[result.shape().size()])));
     assertThat(rows(report, Outcome.WRONG))
-        .filteredOn(row -> row.configuration().what().equals("symmetric tensor"))
+        .filteredOn(row -> row.configuration().subject().equals("symmetric tensor"))
         .singleElement()
         .extracting(SelfTest.Row::result)
         .asString()

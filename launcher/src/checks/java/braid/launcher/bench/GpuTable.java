@@ -123,19 +123,19 @@ final class GpuTable {
     return text.toString();
   }
 
-  private void forms(Workload workload, String by, GpuTimes times, StringBuilder text) {
+  private void forms(Workload workload, String cause, GpuTimes times, StringBuilder text) {
     var least = least(workload);
     times
         .of(workload.name())
         .forEach(
             (form, values) -> {
               var all = Measure.range(values);
-              boolean isOurs = by.equals(BRAID);
+              boolean isOurs = cause.equals(BRAID);
               line(
                   text,
                   List.of(
                       workload.name(),
-                      by,
+                      cause,
                       form,
                       number(all.median()),
                       number(all.low()),

@@ -54,10 +54,10 @@ record PyTorch(Path python, int ranks, List<Workload> workloads, int iterations,
   }
 
   /// Times all forms once.
-  void round(GpuTimes into) throws IOException, InterruptedException {
-    run(into, List.of());
+  void round(GpuTimes target) throws IOException, InterruptedException {
+    run(target, List.of());
     if (workloads.stream().anyMatch(PyTorch::hasCollectiveBeside)) {
-      run(into, List.of("--zero"));
+      run(target, List.of("--zero"));
     }
   }
 
@@ -76,7 +76,7 @@ record PyTorch(Path python, int ranks, List<Workload> workloads, int iterations,
     return script;
   }
 
-  private void run(GpuTimes into, List<String> options) throws IOException, InterruptedException {
+  private void run(GpuTimes target, List<String> options) throws IOException, InterruptedException {
     var command = new ArrayList<String>();
     command.addAll(
         List.of(
@@ -85,7 +85,7 @@ record PyTorch(Path python, int ranks, List<Workload> workloads, int iterations,
     command.addAll(options);
     try (var child = new TimedChild("PyTorch", command, Map.of(), directory, PATIENCE)) {
       for (var line = child.poll(); line.isPresent(); line = child.poll()) {
-        into.read(line.get().line());
+        target.read(line.get().line());
       }
       child.succeed();
     }

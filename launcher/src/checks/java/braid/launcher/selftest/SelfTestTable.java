@@ -63,8 +63,8 @@ public final class SelfTestTable {
     for (var row : table) {
       var line = new StringBuilder("%-13s".formatted(outcome));
       for (int column = 0; column < row.size(); column++) {
-        int at = column;
-        int width = table.stream().mapToInt(other -> other.get(at).length()).max().orElse(0);
+        int index = column;
+        int width = table.stream().mapToInt(other -> other.get(index).length()).max().orElse(0);
         line.append("  ").append(row.get(column));
         line.append(" ".repeat(width - row.get(column).length()));
       }

@@ -42,13 +42,13 @@ public record TestedConfiguration(List<String> parts, Outcome outcome, int cases
     if (fields.length != FIELDS || !fields[0].equals(MARK)) {
       return Optional.empty();
     }
-    int at = PARTS.size() + 1;
+    int index = PARTS.size() + 1;
     return Optional.of(
         new TestedConfiguration(
-            Arrays.asList(fields).subList(1, at),
-            Outcome.valueOf(fields[at]),
-            Integer.parseInt(fields[at + 1]),
-            fields[at + 2]));
+            Arrays.asList(fields).subList(1, index),
+            Outcome.valueOf(fields[index]),
+            Integer.parseInt(fields[index + 1]),
+            fields[index + 2]));
   }
 
   public String what() {

@@ -115,28 +115,28 @@ class CellSplitterTest {
   /// Splits by the plain method, in which JShell reads the whole rest for every snippet.
   private static List<Piece> plain(String source) throws CompileError {
     var pieces = new ArrayList<Piece>();
-    int at = 0;
+    int index = 0;
     while (true) {
-      while (at < source.length() && Character.isWhitespace(source.charAt(at))) {
-        at++;
+      while (index < source.length() && Character.isWhitespace(source.charAt(index))) {
+        index++;
       }
-      if (at == source.length()) {
+      if (index == source.length()) {
         return pieces;
       }
-      int line = 1 + (int) source.substring(0, at).chars().filter(c -> c == '\n').count();
-      if (source.charAt(at) == '%') {
-        int end = source.indexOf('\n', at);
+      int line = 1 + (int) source.substring(0, index).chars().filter(c -> c == '\n').count();
+      if (source.charAt(index) == '%') {
+        int end = source.indexOf('\n', index);
         end = end < 0 ? source.length() : end;
-        pieces.add(new Piece.Magic(source.substring(at, end).strip(), line));
-        at = end;
+        pieces.add(new Piece.Magic(source.substring(index, end).strip(), line));
+        index = end;
         continue;
       }
       var magic = Pattern.compile("\n%[\\p{L}%]").matcher(source);
-      int limit = magic.find(at) ? magic.start() + 1 : source.length();
-      var rest = source.substring(at, limit);
+      int limit = magic.find(index) ? magic.start() + 1 : source.length();
+      var rest = source.substring(index, limit);
       var info = analyse(rest);
       if (info.completeness() == Completeness.EMPTY) {
-        at = limit;
+        index = limit;
         continue;
       }
       if (info.completeness() == Completeness.DEFINITELY_INCOMPLETE
@@ -145,11 +145,11 @@ class CellSplitterTest {
       }
       boolean unknown = info.completeness() == Completeness.UNKNOWN;
       int length = unknown ? rest.length() : rest.length() - info.remaining().length();
-      var after = source.substring(at + length);
+      var after = source.substring(index + length);
       boolean last = after.isBlank() || analyse(after).completeness() == Completeness.EMPTY;
       var shown = last && !rest.substring(0, length).strip().endsWith(";");
       pieces.add(new Piece.Java(unknown ? rest : info.source(), line, shown));
-      at += length;
+      index += length;
     }
   }
 

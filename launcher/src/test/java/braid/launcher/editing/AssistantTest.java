@@ -132,8 +132,8 @@ class AssistantTest {
   }
 
   /// Returns suggestions in their order, without those between the given ones.
-  private List<String> ordered(String code, String... of) {
-    return complete(code).replacements().stream().filter(List.of(of)::contains).toList();
+  private List<String> ordered(String code, String... labels) {
+    return complete(code).replacements().stream().filter(List.of(labels)::contains).toList();
   }
 
   @Test

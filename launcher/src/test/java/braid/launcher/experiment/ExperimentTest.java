@@ -205,16 +205,16 @@ class ExperimentTest {
   }
 
   /// Every field, as the names and numbers that lead to it.
-  private static List<JsonArray> paths(JsonElement of, JsonArray before) {
+  private static List<JsonArray> paths(JsonElement element, JsonArray before) {
     var all = new ArrayList<JsonArray>();
-    if (of instanceof JsonObject object) {
+    if (element instanceof JsonObject object) {
       for (var each : object.entrySet()) {
         var path = before.deepCopy();
         path.add(each.getKey());
         all.add(path);
         all.addAll(paths(each.getValue(), path));
       }
-    } else if (of instanceof JsonArray list) {
+    } else if (element instanceof JsonArray list) {
       for (int i = 0; i < list.size(); i++) {
         var path = before.deepCopy();
         path.add(i);
@@ -224,14 +224,14 @@ class ExperimentTest {
     return all;
   }
 
-  private static void change(JsonElement in, List<JsonElement> path, String other) {
-    if (in instanceof JsonArray list) {
+  private static void change(JsonElement changed, List<JsonElement> path, String other) {
+    if (changed instanceof JsonArray list) {
       change(list.get(path.getFirst().getAsInt()), path.subList(1, path.size()), other);
     } else if (path.size() > 1) {
-      var next = in.getAsJsonObject().get(path.getFirst().getAsString());
+      var next = changed.getAsJsonObject().get(path.getFirst().getAsString());
       change(next, path.subList(1, path.size()), other);
     } else {
-      var object = in.getAsJsonObject();
+      var object = changed.getAsJsonObject();
       var value = object.remove(path.getFirst().getAsString());
       if (other.equals("renamed")) {
         object.add("renamed", value);

@@ -107,8 +107,8 @@ public final class Mutations {
     random = new Random(seed);
   }
 
-  public <T> T one(List<T> of) {
-    return of.get(random.nextInt(of.size()));
+  public <T> T one(List<T> values) {
+    return values.get(random.nextInt(values.size()));
   }
 
   /// Returns the text with some of its parts cut, doubled, swapped or replaced.
@@ -168,12 +168,12 @@ public final class Mutations {
   public List<byte[]> frames(List<byte[]> original) {
     var frames = new ArrayList<>(original);
     for (int i = random.nextInt(MOST_CHANGES); i >= 0 && !frames.isEmpty(); i--) {
-      int at = random.nextInt(frames.size());
+      int index = random.nextInt(frames.size());
       switch (random.nextInt(5)) {
-        case 0 -> frames.remove(at);
-        case 1 -> frames.add(at, frames.get(random.nextInt(frames.size())));
-        case 2 -> frames.add(at, new byte[0]);
-        default -> frames.set(at, bytes(frames.get(at)));
+        case 0 -> frames.remove(index);
+        case 1 -> frames.add(index, frames.get(random.nextInt(frames.size())));
+        case 2 -> frames.add(index, new byte[0]);
+        default -> frames.set(index, bytes(frames.get(index)));
       }
     }
     return frames;

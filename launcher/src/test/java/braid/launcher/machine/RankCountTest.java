@@ -40,11 +40,11 @@ class RankCountTest {
         "-n|-1|but was -1; try 4",
         "BRAID_RANKS|9|but was 9; try 8",
       })
-  void tooManyRanksForTheMachineAreRefused(String what, String text, String end) {
-    assertThatThrownBy(() -> LAPTOP.parse(what, text))
+  void tooManyRanksForTheMachineAreRefused(String subject, String text, String end) {
+    assertThatThrownBy(() -> LAPTOP.parse(subject, text))
         .isInstanceOf(BraidException.class)
         .hasMessage(
-            what
+            subject
                 + " must be 1..8 (at most 4 ranks per core of 2 cores, and 100 MiB per rank of 24000 MiB"
                 + " available) "
                 + end);

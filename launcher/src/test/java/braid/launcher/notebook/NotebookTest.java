@@ -144,10 +144,10 @@ class NotebookTest {
         "[{\"cell_type\": \"code\", \"source\": \"\", \"metadata\": {\"tags\":"
             + " \"x\"}}]|cells[0].metadata.tags must be a list of texts but was \"x\"",
       })
-  void aWrongCellIsNamed(String cells, String what) {
+  void aWrongCellIsNamed(String cells, String subject) {
     assertThatThrownBy(() -> Notebook.parse(topLevel("\"cells\": " + cells), "n.ipynb"))
         .isInstanceOf(BraidException.class)
-        .hasMessage("n.ipynb: " + what + "; correct it, or save the notebook from Jupyter");
+        .hasMessage("n.ipynb: " + subject + "; correct it, or save the notebook from Jupyter");
   }
 
   @Test

@@ -36,10 +36,10 @@ class OutputPumpTest {
     var stream = bytes("before é" + mark + "after €\n" + mark);
     for (int piece = 1; piece <= stream.length; piece++) {
       events.clear();
-      for (int at = 0; at < stream.length; at += piece) {
-        int count = Math.min(piece, stream.length - at);
+      for (int index = 0; index < stream.length; index += piece) {
+        int count = Math.min(piece, stream.length - index);
         var chunk = new byte[count];
-        System.arraycopy(stream, at, chunk, 0, count);
+        System.arraycopy(stream, index, chunk, 0, count);
         pump.accept(chunk, count);
       }
       assertThat(seen()).as("in pieces of %d", piece).isEqualTo("before é<17>after €\n<17>");

@@ -163,13 +163,13 @@ class TestedConfigurationsTest {
     var text = new SelfTestResult(ways, Optional.empty()).record(facts);
     assertThat(JsonParser.parseString(text).getAsJsonObject().getAsJsonArray("groups")).hasSize(3);
     var record = SelfTestRecord.parse(text);
-    var where = "2026-11-24, 2 ranks on 1 x NVIDIA H200, driver 580.95.05, quick";
-    assertThat(lastRun(record, "gather: ring: native", "gather: direct: ipc")).isEqualTo(where);
+    var place = "2026-11-24, 2 ranks on 1 x NVIDIA H200, driver 580.95.05, quick";
+    assertThat(lastRun(record, "gather: ring: native", "gather: direct: ipc")).isEqualTo(place);
     assertThat(lastRun(record, "gather: ring: native", "gather: ring: nccl"))
-        .isEqualTo(where + ", without nccl memory");
+        .isEqualTo(place + ", without nccl memory");
     assertThat(lastRun(record, "gather: ring", "gather: telepathy"))
-        .isEqualTo(where + ", without gather: telepathy");
-    assertThat(lastRun(record, "gather: bulk")).isEqualTo(where + ", wrong: gather: bulk");
+        .isEqualTo(place + ", without gather: telepathy");
+    assertThat(lastRun(record, "gather: bulk")).isEqualTo(place + ", wrong: gather: bulk");
     assertThat(lastRun(record, "gather: nccl")).isEqualTo("not run");
   }
 

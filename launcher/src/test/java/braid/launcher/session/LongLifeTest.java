@@ -115,12 +115,12 @@ class LongLifeTest {
     void run();
   }
 
-  private static void assertLeavesNothing(Start start, String why) throws IOException {
-    assertThatThrownBy(start::run).isInstanceOf(BraidException.class).hasMessageContaining(why);
+  private static void assertLeavesNothing(Start start, String reason) throws IOException {
+    assertThatThrownBy(start::run).isInstanceOf(BraidException.class).hasMessageContaining(reason);
     long stores = threads("braid-store");
     var before = descriptors();
     for (int i = 0; i < TIMES; i++) {
-      assertThatThrownBy(start::run).isInstanceOf(BraidException.class).hasMessageContaining(why);
+      assertThatThrownBy(start::run).isInstanceOf(BraidException.class).hasMessageContaining(reason);
     }
     assertThat(open("socket")).isLessThanOrEqualTo(before.getOrDefault("socket", 0));
     assertThat(open("jar")).isLessThanOrEqualTo(before.getOrDefault("jar", 0));

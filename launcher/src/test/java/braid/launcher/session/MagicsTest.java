@@ -233,17 +233,17 @@ class MagicsTest {
             + "you\"; var many = List.of(1); int twice(int n) { return 2 * n; } record Pair(int a,"
             + " int b) {}");
     run("quantity + 1");
-    var who = printed("%who");
-    assertThat(who.lines().findFirst().orElseThrow().split("\\s{2,}"))
+    var listing = printed("%who");
+    assertThat(listing.lines().findFirst().orElseThrow().split("\\s{2,}"))
         .containsExactly("name", "type", "value on rank 0");
-    assertThat(who.lines().map(line -> line.replaceAll("\\s{2,}", "|")))
+    assertThat(listing.lines().map(line -> line.replaceAll("\\s{2,}", "|")))
         .contains(
             "quantity|int|7",
             "greeting|String|hello you",
             "many|List<Integer>",
             "twice()|(int)int",
             "Pair|record");
-    assertThat(who).doesNotContain("\n$").contains(" shown so far");
+    assertThat(listing).doesNotContain("\n$").contains(" shown so far");
   }
 
   @Test

@@ -200,8 +200,8 @@ final class AttentionChecks {
     Arrays.stream(results).forEach(all::add);
     if (packed.isPacked()) {
       var one = packed.one();
-      for (int of = 0; of < 2; of++) {
-        int size = of;
+      for (int side = 0; side < 2; side++) {
+        int size = side;
         all.add(ints(Arrays.stream(packed.sizes()).mapToInt(each -> each[size]).toArray()));
       }
       all.add(ends(packed, 0, (long) one.heads() * one.headSize()));
@@ -219,9 +219,9 @@ final class AttentionChecks {
     return memory.put(MemorySegment.ofArray(numbers));
   }
 
-  private long ends(PackedProblem packed, int of, long columns) {
+  private long ends(PackedProblem packed, int side, long columns) {
     var ends = new long[packed.sizes().length + 1];
-    Arrays.setAll(ends, i -> packed.first(of, i) * columns);
+    Arrays.setAll(ends, i -> packed.first(side, i) * columns);
     return memory.put(MemorySegment.ofArray(ends));
   }
 

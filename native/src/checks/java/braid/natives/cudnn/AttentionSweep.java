@@ -41,7 +41,7 @@ public final class AttentionSweep {
     public String toString() {
       return "%s %s%s"
           .formatted(
-              backward ? "backward" : "forward", packed, wrong.map(why -> ": " + why).orElse(""));
+              backward ? "backward" : "forward", packed, wrong.map(reason -> ": " + reason).orElse(""));
     }
   }
 

@@ -52,32 +52,32 @@ record PackedProblem(AttentionProblem one, int[]... sizes) {
   }
 
   /// Returns the first row (of 0) or key (of 1) of a sequence, or the end of all.
-  int first(int of, int sequence) {
-    return Arrays.stream(sizes).limit(sequence).mapToInt(each -> each[of] + each[of + 2]).sum();
+  int first(int side, int sequence) {
+    return Arrays.stream(sizes).limit(sequence).mapToInt(each -> each[side] + each[side + 2]).sum();
   }
 
   /// Returns random numbers that both types represent; NaN in gaps.
   ///
-  /// @param of 0 for a row per query, 1 for one per key
-  double[] numbers(int of, int columns, long seed) {
-    var numbers = new double[first(of, sizes.length) * columns];
+  /// @param side 0 for a row per query, 1 for one per key
+  double[] numbers(int side, int columns, long seed) {
+    var numbers = new double[first(side, sizes.length) * columns];
     Arrays.fill(numbers, Double.NaN);
     var random = new Random(seed);
     for (int i = 0; i < sizes.length; i++) {
-      int from = first(of, i) * columns;
-      for (int at = from; at < from + sizes[i][of] * columns; at++) {
-        numbers[at] = Math.rint(random.nextDouble(-2, 2) * 32) / 32;
+      int from = first(side, i) * columns;
+      for (int index = from; index < from + sizes[i][side] * columns; index++) {
+        numbers[index] = Math.rint(random.nextDouble(-2, 2) * 32) / 32;
       }
     }
     return numbers;
   }
 
   /// Returns the sequence of each row (of 0) or key (of 1); -1 in gaps.
-  private int[] sequences(int of) {
-    var sequences = new int[first(of, sizes.length)];
+  private int[] sequences(int side) {
+    var sequences = new int[first(side, sizes.length)];
     Arrays.fill(sequences, -1);
     for (int i = 0; i < sizes.length; i++) {
-      Arrays.fill(sequences, first(of, i), first(of, i) + sizes[i][of], i);
+      Arrays.fill(sequences, first(side, i), first(side, i) + sizes[i][side], i);
     }
     return sequences;
   }
@@ -113,8 +113,8 @@ record PackedProblem(AttentionProblem one, int[]... sizes) {
   }
 
   /// Returns the rows (of 0) or keys (of 1) of all sequences, without gaps.
-  int[] positions(int of) {
-    var sequences = sequences(of);
+  int[] positions(int side) {
+    var sequences = sequences(side);
     return IntStream.range(0, sequences.length).filter(i -> sequences[i] >= 0).toArray();
   }
 

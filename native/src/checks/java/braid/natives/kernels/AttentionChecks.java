@@ -344,18 +344,18 @@ final class AttentionChecks {
       var mergedBounds = new double[merged.length];
       var total = new double[rows * heads];
       var totalBounds = new double[total.length];
-      for (int at = 0; at < total.length; at++) {
-        int row = at / heads;
-        int head = at % heads;
+      for (int index = 0; index < total.length; index++) {
+        int row = index / heads;
+        int head = index % heads;
         double sum = statistics.stream().mapToDouble(each -> Math.exp(each.at(row, head))).sum();
-        total[at] = Math.log(sum);
-        totalBounds[at] = PlainAttention.FP32_ERROR * (1 + Math.abs(total[at]));
+        total[index] = Math.log(sum);
+        totalBounds[index] = PlainAttention.FP32_ERROR * (1 + Math.abs(total[index]));
         for (int c = 0; c < size && sum > 0; c++) {
           for (int part = 0; part < parts; part++) {
             double share = Math.exp(statistics.get(part).at(row, head)) / sum;
-            merged[at * size + c] += share * outputs.get(part).at(row, head * size + c);
+            merged[index * size + c] += share * outputs.get(part).at(row, head * size + c);
           }
-          mergedBounds[at * size + c] = PlainAttention.FP32_ERROR;
+          mergedBounds[index * size + c] = PlainAttention.FP32_ERROR;
         }
       }
       return output

@@ -99,9 +99,9 @@ final class AttentionFoldChecks {
                   type, parts.address(), shape.rows, columns, form.packed ? computed.address() : 0),
               sums.address(),
               form.continued);
-      for (int at = 0; at < sum.length; at++) {
-        boolean has = !form.packed || rows[at / columns] != 0;
-        sum[at] = (form.continued ? sum[at] : 0) + (has ? part[at] : 0);
+      for (int index = 0; index < sum.length; index++) {
+        boolean has = !form.packed || rows[index / columns] != 0;
+        sum[index] = (form.continued ? sum[index] : 0) + (has ? part[index] : 0);
       }
       return sums.holds(floats(sum)).or(() -> parts.holds(shorts(type, part)));
     }
@@ -151,30 +151,30 @@ final class AttentionFoldChecks {
               continued);
       var gotOutput = floats(result.get());
       var gotLse = floats(results.get());
-      for (int at = 0; at < lse.length; at++) {
-        int row = at / shape.heads - shape.first;
-        int head = at % shape.heads;
+      for (int index = 0; index < lse.length; index++) {
+        int row = index / shape.heads - shape.first;
+        int head = index % shape.heads;
         boolean has = row >= 0 && row < shape.computed && (!form.packed || rows[row] != 0);
-        double before = continued ? Math.exp(lse[at]) : 0;
+        double before = continued ? Math.exp(lse[index]) : 0;
         int stat = form.packed ? row * shape.heads + head : head * shape.computed + row;
         double added = has ? Math.exp(stats[stat]) : 0;
         double total = before + added;
         double expected = Math.log(total);
-        if (!(gotLse[at] == expected || Math.abs(gotLse[at] - expected) <= 10 * ERROR)) {
+        if (!(gotLse[index] == expected || Math.abs(gotLse[index] - expected) <= 10 * ERROR)) {
           return Optional.of(
-              "%s: LSE %d is %s but should be %s".formatted(shape, at, gotLse[at], expected));
+              "%s: LSE %d is %s but should be %s".formatted(shape, index, gotLse[index], expected));
         }
         for (int c = 0; c < size; c++) {
-          double old = output[at * size + c];
+          double old = output[index * size + c];
           double own = has ? part[(row * shape.heads + head) * size + c] : 0;
           double value =
               alone
                   ? old
                   : total == 0 ? 0 : (before * (before == 0 ? 0 : old) + added * own) / total;
-          float got = gotOutput[at * size + c];
+          float got = gotOutput[index * size + c];
           if (!(Math.abs(got - value) <= ERROR * (1 + Math.abs(old) + Math.abs(own)))) {
             return Optional.of(
-                "%s: number %d is %s but should be %s".formatted(shape, at * size + c, got, value));
+                "%s: number %d is %s but should be %s".formatted(shape, index * size + c, got, value));
           }
         }
       }

@@ -304,9 +304,9 @@ final class AttentionGradientChecks {
     var before = gradients.stream().map(one -> one.buffer().get()).toList();
     bench.attention().differentiate(bench.stream(), arguments);
     for (int i = 0; i < gradients.size(); i++) {
-      int at = Arrays.mismatch(before.get(i), gradients.get(i).buffer().get());
-      if (at >= 0) {
-        return Optional.of("byte %d of gradient %d differs in a second run".formatted(at, i));
+      int index = Arrays.mismatch(before.get(i), gradients.get(i).buffer().get());
+      if (index >= 0) {
+        return Optional.of("byte %d of gradient %d differs in a second run".formatted(index, i));
       }
     }
     return Optional.empty();

@@ -112,14 +112,14 @@ final class BoundChecks {
     }
     try (var low = bench.buffer(COUNT * Float.BYTES, 0).put(floats(values));
         var high = bench.buffer(COUNT * Float.BYTES, Float.BYTES).put(floats(values));
-        var by = bench.buffer(COUNT * Float.BYTES, 0).put(floats(sizes))) {
+        var bounds = bench.buffer(COUNT * Float.BYTES, 0).put(floats(sizes))) {
       bench
           .kernels()
           .widen(
               bench.stream(),
               low.address(),
               high.address(),
-              by.address(),
+              bounds.address(),
               COUNT,
               share,
               least,
@@ -148,15 +148,15 @@ final class BoundChecks {
     }
   }
 
-  /// Returns true if the number moved by at least `by`, and no further than roundings of fp32.
-  private static boolean outward(float value, double by, float moved) {
-    double exact = value + by;
-    if (by == 0 || Double.isInfinite(by)) {
+  /// Returns true if the number moved by at least `amount`, and no further than roundings of fp32.
+  private static boolean outward(float value, double amount, float moved) {
+    double exact = value + amount;
+    if (amount == 0 || Double.isInfinite(amount)) {
       return moved == exact;
     }
-    double beyond = (moved - exact) * Math.signum(by);
+    double beyond = (moved - exact) * Math.signum(amount);
     // `by` itself may be larger, when most of the value cancels.
-    double largest = Math.max(Math.abs(exact), Math.abs(by));
+    double largest = Math.max(Math.abs(exact), Math.abs(amount));
     return beyond >= 0 && beyond <= 4 * Math.ulp((float) largest);
   }
 
@@ -221,13 +221,13 @@ final class BoundChecks {
               count,
               result.address());
       var answer = result.segment();
-      long at = answer.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0);
+      long index = answer.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0);
       double off = answer.getAtIndex(ValueLayout.JAVA_DOUBLE_UNALIGNED, 1);
       double may = answer.getAtIndex(ValueLayout.JAVA_DOUBLE_UNALIGNED, 2);
-      if (at != first || !near(off, squares) || !near(may, allowed)) {
+      if (index != first || !near(off, squares) || !near(may, allowed)) {
         return Optional.of(
             "first %d instead of %d, squares %s instead of %s, allowed %s instead of %s"
-                .formatted(at, first, off, squares, may, allowed));
+                .formatted(index, first, off, squares, may, allowed));
       }
       return result.guards();
     }
@@ -263,9 +263,9 @@ final class BoundChecks {
                 type,
                 1,
                 result.address());
-        long at = result.segment().getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0);
-        if (at != (each.right() ? -1 : 0)) {
-          return Optional.of("%s returned %d".formatted(each, at));
+        long index = result.segment().getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0);
+        if (index != (each.right() ? -1 : 0)) {
+          return Optional.of("%s returned %d".formatted(each, index));
         }
       }
     }

@@ -127,10 +127,10 @@ final class CheckBench implements AutoCloseable {
 
     /// Returns an error unless the buffer has this content and nothing outside it was written.
     Optional<String> holds(byte[] expected) {
-      int at = Arrays.mismatch(expected, get());
-      return at < 0
+      int index = Arrays.mismatch(expected, get());
+      return index < 0
           ? guards()
-          : Optional.of("byte %d of %d is wrong".formatted(at, expected.length));
+          : Optional.of("byte %d of %d is wrong".formatted(index, expected.length));
     }
 
     private boolean untouched(long address, long count) {

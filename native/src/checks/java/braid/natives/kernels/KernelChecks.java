@@ -10,7 +10,7 @@ import java.util.function.Consumer;
 /// Compares every kernel with plain loops on the GPU that will run it.
 public final class KernelChecks {
   /// Result of one check; `detail` is the first wrong case.
-  public record Result(String kernel, String what, boolean ok, String detail) {}
+  public record Result(String kernel, String subject, boolean ok, String detail) {}
 
   private KernelChecks() {}
 
@@ -102,7 +102,7 @@ public final class KernelChecks {
         "%-5s  %-16s  %s%s%n",
         result.ok() ? "right" : "WRONG",
         result.kernel(),
-        result.what(),
+        result.subject(),
         result.ok() ? "" : ": " + result.detail());
   }
 }

@@ -73,11 +73,11 @@ final class NumberChecks {
   private static Optional<String> converts(
       CheckBench bench, byte[] content, ElementType from, ElementType to, int shift) {
     int count = content.length / from.bytes();
-    try (var in = bench.buffer(content.length, shift).put(content);
+    try (var source = bench.buffer(content.length, shift).put(content);
         var out = bench.buffer((long) count * to.bytes(), 0)) {
       var sum =
           ReduceArguments.of(
-              List.of(new ReduceArguments.Part(in.address(), from)),
+              List.of(new ReduceArguments.Part(source.address(), from)),
               out.address(),
               to,
               1,
@@ -233,10 +233,10 @@ final class NumberChecks {
                 each.rtol(),
                 result.address());
         var found = result.segment();
-        long at = found.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0);
+        long index = found.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0);
         long many = found.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 1);
-        if (at != (each.same() ? -1 : first) || many != (each.same() ? 0 : 2)) {
-          return Optional.of("%s: first %d, count %d".formatted(each, at, many));
+        if (index != (each.same() ? -1 : first) || many != (each.same() ? 0 : 2)) {
+          return Optional.of("%s: first %d, count %d".formatted(each, index, many));
         }
         var wrong = result.guards();
         if (wrong.isPresent()) {

@@ -57,9 +57,9 @@ public final class PlainAttention {
       return new Bounded(new double[count], new double[count]);
     }
 
-    private void add(int at, double value, double bound) {
-      values[at] += value;
-      bounds[at] += bound;
+    private void add(int index, double value, double bound) {
+      values[index] += value;
+      bounds[index] += bound;
     }
 
     /// Returns these numbers added to others.
@@ -240,12 +240,12 @@ public final class PlainAttention {
   }
 
   private static int[] inverse(int count, int... chosen) {
-    var at = new int[count];
-    Arrays.fill(at, -1);
+    var places = new int[count];
+    Arrays.fill(places, -1);
     for (int i = 0; i < chosen.length; i++) {
-      at[chosen[i]] = i;
+      places[chosen[i]] = i;
     }
-    return at;
+    return places;
   }
 
   /// Adds the products of a row of the query and the keys that it sees.
@@ -329,9 +329,9 @@ public final class PlainAttention {
               changeError * Math.abs(key[kv + c]));
         }
         if (keptKeys[j] >= 0) {
-          int at = keyAt(keptKeys[j], head) + c;
-          to.key.add(at, change * query[q + c], changeError * Math.abs(query[q + c]));
-          to.value.add(at, weights[j] * gradient[c], weightError * Math.abs(gradient[c]));
+          int index = keyAt(keptKeys[j], head) + c;
+          to.key.add(index, change * query[q + c], changeError * Math.abs(query[q + c]));
+          to.value.add(index, weights[j] * gradient[c], weightError * Math.abs(gradient[c]));
         }
       }
     }

@@ -65,8 +65,8 @@ final class ReduceChecks {
 
   static void run(CheckBench bench) {
     for (var out : NumberChecks.STORED) {
-      for (var in : NumberChecks.STORED) {
-        bench.check("reduce", in + " to " + out + ", every way", () -> all(bench, cases(in, out)));
+      for (var inputType : NumberChecks.STORED) {
+        bench.check("reduce", inputType + " to " + out + ", every way", () -> all(bench, cases(inputType, out)));
       }
     }
     bench.check("reduce_any", "parts of different types", () -> all(bench, mixed()));
@@ -74,21 +74,21 @@ final class ReduceChecks {
 
   /// Returns every combination of finishing operations, with shapes, part counts and scales in
   /// turn.
-  private static List<Case> cases(ElementType in, ElementType out) {
+  private static List<Case> cases(ElementType inputType, ElementType out) {
     var cases = new ArrayList<Case>();
     int turns = Math.max(COMBINATIONS, SHAPES.size() * PART_COUNTS.size());
     for (int turn = 0; turn < turns; turn++) {
       int parts = PART_COUNTS.get(turn / SHAPES.size() % PART_COUNTS.size());
       cases.add(
           new Case(
-              Collections.nCopies(parts, in),
+              Collections.nCopies(parts, inputType),
               out,
               SHAPES.get(turn % SHAPES.size()),
               SCALES.get(turn % SCALES.size()),
               OUT_SCALES.get(turn % OUT_SCALES.size()),
               // 5 and 16 have no common factor: ways do not keep step with shapes.
               turn * 5 % COMBINATIONS,
-              in == out && turn % 4 == 3));
+              inputType == out && turn % 4 == 3));
     }
     return cases;
   }

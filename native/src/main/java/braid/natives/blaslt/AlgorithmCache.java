@@ -114,10 +114,10 @@ public final class AlgorithmCache {
   }
 
   /// Reports that a stored choice is not used.
-  public void refuse(Problem problem, String why) {
+  public void refuse(Problem problem, String reason) {
     warnOnce(
         "the algorithm kept in %s is not used: %s; it is measured again"
-            .formatted(file(problem), why));
+            .formatted(file(problem), reason));
   }
 
   /// File of a problem's choice.

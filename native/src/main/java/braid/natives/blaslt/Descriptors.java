@@ -126,7 +126,7 @@ final class Descriptors implements AutoCloseable {
   /// Runs the multiplication. Synchronized, because bias and pre-activation are set in the
   /// descriptor, which is only read during the call.
   synchronized void run(
-      GpuStream on,
+      GpuStream stream,
       cublasLtMatmulAlgo_t algorithm,
       long workspaceBytes,
       float alpha,
@@ -171,7 +171,7 @@ final class Descriptors implements AutoCloseable {
             algorithm,
             workspaceAt.to(workspace),
             workspaceBytes,
-            on.pointer()));
+            stream.pointer()));
   }
 
   private void setPointer(String operand, int attribute, long address) {
@@ -207,11 +207,11 @@ final class Descriptors implements AutoCloseable {
     }
   }
 
-  private void set(cublasLtMatmulDescOpaque_t of, int attribute, long value, int bytes) {
+  private void set(cublasLtMatmulDescOpaque_t descriptor, int attribute, long value, int bytes) {
     scratch.set(ValueLayout.JAVA_LONG, ATTRIBUTE, value); // its low bytes come first
     lt.check(
         "cublasLtMatmulDescSetAttribute",
-        cublas.cublasLtMatmulDescSetAttribute(of, attribute, attributeAt, bytes));
+        cublas.cublasLtMatmulDescSetAttribute(descriptor, attribute, attributeAt, bytes));
   }
 
   private cublasLtMatrixLayoutOpaque_t layout(Layout layout, Lt.Type type, long batchStride) {
@@ -229,11 +229,11 @@ final class Descriptors implements AutoCloseable {
     }
   }
 
-  private void set(cublasLtMatrixLayoutOpaque_t of, int attribute, long value, int bytes) {
+  private void set(cublasLtMatrixLayoutOpaque_t descriptor, int attribute, long value, int bytes) {
     scratch.set(ValueLayout.JAVA_LONG, ATTRIBUTE, value); // its low bytes come first
     lt.check(
         "cublasLtMatrixLayoutSetAttribute",
-        cublas.cublasLtMatrixLayoutSetAttribute(of, attribute, attributeAt, bytes));
+        cublas.cublasLtMatrixLayoutSetAttribute(descriptor, attribute, attributeAt, bytes));
   }
 
   private static int operation(Layout layout) {

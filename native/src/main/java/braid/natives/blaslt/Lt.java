@@ -174,8 +174,8 @@ public final class Lt implements AutoCloseable {
   public List<Plan> candidates(Problem problem, int most, long workspaceBytes) {
     refusal(problem)
         .ifPresent(
-            why -> {
-              throw new IllegalArgumentException(why);
+            reason -> {
+              throw new IllegalArgumentException(reason);
             });
     var plans = new ArrayList<Plan>();
     try (var descriptors = new Descriptors(this, problem);
@@ -222,8 +222,8 @@ public final class Lt implements AutoCloseable {
     }
     var restored = new cublasLtMatmulAlgo_t();
     for (int i = 0; i < ALGORITHM_WORDS; i++) {
-      int at = i * HEX_DIGITS_OF_WORD;
-      restored.data(i, HexFormat.fromHexDigitsToLong(algorithm, at, at + HEX_DIGITS_OF_WORD));
+      int index = i * HEX_DIGITS_OF_WORD;
+      restored.data(i, HexFormat.fromHexDigitsToLong(algorithm, index, index + HEX_DIGITS_OF_WORD));
     }
     return restored;
   }
@@ -305,7 +305,7 @@ public final class Lt implements AutoCloseable {
     /// beta is not 0. Absent operands are 0. `workspace` has at least the bytes that the plan may
     /// use.
     public void run(
-        GpuStream on,
+        GpuStream stream,
         float alpha,
         long a,
         long b,
@@ -316,7 +316,7 @@ public final class Lt implements AutoCloseable {
         long aux,
         long workspace) {
       gpu.use();
-      descriptors.run(on, algorithm, workspaceBytes, alpha, a, b, beta, c, d, bias, aux, workspace);
+      descriptors.run(stream, algorithm, workspaceBytes, alpha, a, b, beta, c, d, bias, aux, workspace);
     }
 
     /// Serialized form of the algorithm, for [Lt#restored].

@@ -26,7 +26,7 @@ final class Rules {
   /// Returns why GPUs of this compute capability cannot solve the problem; empty if they can.
   static Optional<String> cannot(Problem problem, String capability) {
     return problem.a().type().isFp8()
-        ? Feature.FP8.refusal(capability).flatMap(why -> because("fp8 " + why))
+        ? Feature.FP8.refusal(capability).flatMap(reason -> because("fp8 " + reason))
         : Optional.empty();
   }
 

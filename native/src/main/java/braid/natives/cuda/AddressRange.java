@@ -41,13 +41,13 @@ public final class AddressRange implements AutoCloseable {
           "%d bytes at %d do not fit a range of %d".formatted(memory.bytes(), offset, bytes));
     }
     gpu.use();
-    var at = address + offset;
-    gpu.check("cuMemMap", cudart.cuMemMap(at, memory.bytes(), 0, memory.handle(), 0));
-    mappings.add(new Mapping(at, memory.bytes()));
+    var index = address + offset;
+    gpu.check("cuMemMap", cudart.cuMemMap(index, memory.bytes(), 0, memory.handle(), 0));
+    mappings.add(new Mapping(index, memory.bytes()));
     try (var access = new CUmemAccessDesc_v1()) {
       access.location().type(cudart.CU_MEM_LOCATION_TYPE_DEVICE).id(gpu.device());
       access.flags(cudart.CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-      gpu.check("cuMemSetAccess", cudart.cuMemSetAccess(at, memory.bytes(), access, 1));
+      gpu.check("cuMemSetAccess", cudart.cuMemSetAccess(index, memory.bytes(), access, 1));
     }
   }
 

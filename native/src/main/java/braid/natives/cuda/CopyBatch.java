@@ -25,7 +25,7 @@ final class CopyBatch implements AutoCloseable {
   }
 
   /// Enqueues the `count` copies from `first` on, at most [#MOST].
-  int enqueue(List<GpuCopy> all, int first, int count, GpuStream on) {
+  int enqueue(List<GpuCopy> all, int first, int count, GpuStream stream) {
     for (int i = 0; i < count; i++) {
       var copy = all.get(first + i);
       targets.put(i, copy.to());
@@ -33,7 +33,7 @@ final class CopyBatch implements AutoCloseable {
       bytes.put(i, copy.bytes());
     }
     return cudart.cuMemcpyBatchAsync(
-        targets, sources, bytes, count, attributes, attributesFrom, 1, on.pointer());
+        targets, sources, bytes, count, attributes, attributesFrom, 1, stream.pointer());
   }
 
   @Override

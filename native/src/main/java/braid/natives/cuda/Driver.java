@@ -36,8 +36,8 @@ final class Driver {
         : "the driver has no text for it";
   }
 
-  static GpuError error(String call, int code, String where, String remedy) {
-    return new GpuError(call, code, name(code), text(code), where, remedy);
+  static GpuError error(String call, int code, String place, String remedy) {
+    return new GpuError(call, code, name(code), text(code), place, remedy);
   }
 
   private static final class Initialization {

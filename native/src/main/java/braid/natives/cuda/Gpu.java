@@ -60,8 +60,8 @@ public final class Gpu implements AutoCloseable {
   public static Gpu open(int device, String owner) {
     Driver.missing()
         .ifPresent(
-            why -> {
-              throw new BraidNativeMissing(why);
+            reason -> {
+              throw new BraidNativeMissing(reason);
             });
     if (device < 0 || device >= count()) {
       throw Driver.error(
@@ -287,9 +287,9 @@ public final class Gpu implements AutoCloseable {
     int write(byte[] text, int length, int device);
   }
 
-  private String text(String call, int bytes, TextCall of) {
+  private String text(String call, int bytes, TextCall query) {
     var text = new byte[bytes];
-    var code = of.write(text, bytes, device);
+    var code = query.write(text, bytes, device);
     if (code != cudart.CUDA_SUCCESS) {
       throw Driver.error(call, code, "%s, device %d".formatted(owner, device), Remedies.of(code));
     }

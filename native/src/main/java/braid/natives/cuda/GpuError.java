@@ -7,14 +7,14 @@ public final class GpuError extends RuntimeException {
   private final int code;
   private final String name;
 
-  public GpuError(String call, int code, String name, String text, String where, String remedy) {
+  public GpuError(String call, int code, String name, String text, String place, String remedy) {
     super(
         "%s failed: %s (%s)%s%s"
             .formatted(
                 call,
                 name,
                 text,
-                where.isEmpty() ? "" : " on " + where,
+                place.isEmpty() ? "" : " on " + place,
                 remedy.isEmpty() ? "" : "; " + remedy));
     this.call = call;
     this.code = code;

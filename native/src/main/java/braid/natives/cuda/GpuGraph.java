@@ -32,14 +32,14 @@ public final class GpuGraph implements AutoCloseable {
   }
 
   /// Uploads the graph to the device, so that the first launch costs the same as later ones.
-  public void upload(GpuStream on) {
+  public void upload(GpuStream stream) {
     gpu.use();
-    gpu.check("cuGraphUpload", cudart.cuGraphUpload(executable, on.pointer()));
+    gpu.check("cuGraphUpload", cudart.cuGraphUpload(executable, stream.pointer()));
   }
 
-  public void launch(GpuStream on) {
+  public void launch(GpuStream stream) {
     gpu.use();
-    gpu.check("cuGraphLaunch", cudart.cuGraphLaunch(executable, on.pointer()));
+    gpu.check("cuGraphLaunch", cudart.cuGraphLaunch(executable, stream.pointer()));
   }
 
   long nodes() {

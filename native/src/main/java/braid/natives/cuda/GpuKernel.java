@@ -58,7 +58,7 @@ public final class GpuKernel {
 
   /// Launches `blocks` × `threads`. Each argument is a Long (also for an address), an Integer, a
   /// Float, or a MemorySegment whose bytes are passed by value.
-  public void launch(GpuStream on, int blocks, int threads, int sharedBytes, Object... arguments) {
+  public void launch(GpuStream stream, int blocks, int threads, int sharedBytes, Object... arguments) {
     gpu.use();
     int code =
         cudart.cuLaunchKernel(
@@ -70,8 +70,8 @@ public final class GpuKernel {
             1,
             1,
             sharedBytes,
-            on.pointer(),
-            on.arguments().of(this, arguments),
+            stream.pointer(),
+            stream.arguments().of(this, arguments),
             NO_EXTRA);
     if (code != cudart.CUDA_SUCCESS) {
       throw Driver.error(

@@ -30,7 +30,7 @@ final class LaunchArguments {
           "%s takes %d arguments but received %d"
               .formatted(kernel.name(), sizes.length, arguments.length));
     }
-    long at = 0;
+    long index = 0;
     for (int i = 0; i < arguments.length; i++) {
       long bytes = size(kernel, i, arguments[i]);
       if (bytes != sizes[i]) {
@@ -40,16 +40,16 @@ final class LaunchArguments {
                     i, kernel.name(), sizes[i], arguments[i].getClass().getSimpleName(), bytes));
       }
       if (arguments[i] instanceof MemorySegment) {
-        at = roundUp(at, ALIGNMENT_BYTES);
+        index = roundUp(index, ALIGNMENT_BYTES);
       }
-      if (i >= MOST || at + bytes > MOST_BYTES) {
+      if (i >= MOST || index + bytes > MOST_BYTES) {
         throw new IllegalArgumentException(
             "%s takes more than %d arguments or %d bytes of them; pass an address instead"
                 .formatted(kernel.name(), MOST, MOST_BYTES));
       }
-      put(at, arguments[i]);
-      pointers.setAtIndex(ValueLayout.JAVA_LONG, i, values.address() + at);
-      at = roundUp(at + bytes, Long.BYTES);
+      put(index, arguments[i]);
+      pointers.setAtIndex(ValueLayout.JAVA_LONG, i, values.address() + index);
+      index = roundUp(index + bytes, Long.BYTES);
     }
     return array;
   }
@@ -67,12 +67,12 @@ final class LaunchArguments {
     };
   }
 
-  private void put(long at, Object argument) {
+  private void put(long index, Object argument) {
     switch (argument) {
-      case Long value -> values.set(ValueLayout.JAVA_LONG, at, value);
-      case Integer value -> values.set(ValueLayout.JAVA_INT, at, value);
-      case Float value -> values.set(ValueLayout.JAVA_FLOAT, at, value);
-      case MemorySegment bytes -> MemorySegment.copy(bytes, 0, values, at, bytes.byteSize());
+      case Long value -> values.set(ValueLayout.JAVA_LONG, index, value);
+      case Integer value -> values.set(ValueLayout.JAVA_INT, index, value);
+      case Float value -> values.set(ValueLayout.JAVA_FLOAT, index, value);
+      case MemorySegment bytes -> MemorySegment.copy(bytes, 0, values, index, bytes.byteSize());
       default -> throw new IllegalStateException("checked by size");
     }
   }

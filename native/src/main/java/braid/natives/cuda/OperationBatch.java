@@ -22,12 +22,12 @@ final class OperationBatch {
       new CUstreamBatchMemOpParams_v1(new Address(all.address()));
 
   void set(int index, MemoryOperation operation) {
-    var at = index * EACH_BYTES;
-    all.set(ValueLayout.JAVA_INT, at + OPERATION, operation.action().operation);
-    all.set(ValueLayout.JAVA_LONG, at + ADDRESS, operation.address());
-    all.set(ValueLayout.JAVA_LONG, at + VALUE, operation.value());
-    all.set(ValueLayout.JAVA_INT, at + FLAGS, operation.action().flags);
-    all.set(ValueLayout.JAVA_LONG, at + ALIAS, 0);
+    var position = index * EACH_BYTES;
+    all.set(ValueLayout.JAVA_INT, position + OPERATION, operation.action().operation);
+    all.set(ValueLayout.JAVA_LONG, position + ADDRESS, operation.address());
+    all.set(ValueLayout.JAVA_LONG, position + VALUE, operation.value());
+    all.set(ValueLayout.JAVA_INT, position + FLAGS, operation.action().flags);
+    all.set(ValueLayout.JAVA_LONG, position + ALIAS, 0);
   }
 
   CUstreamBatchMemOpParams_v1 pointer() {

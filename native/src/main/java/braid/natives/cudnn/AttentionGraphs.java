@@ -224,8 +224,8 @@ final class AttentionGraphs {
 
   /// Multiplies the transposed of some numbers per row and key by the rows, and sums the heads that
   /// share a head of key and value.
-  private void toKeys(Tensor of, Tensor rows, Tensor result, List<Tensor> workspace) {
-    var transposed = graph.reshape(of, ofScores().transposed(), type, null);
+  private void toKeys(Tensor operand, Tensor rows, Tensor result, List<Tensor> workspace) {
+    var transposed = graph.reshape(operand, ofScores().transposed(), type, null);
     if (problem.heads() == problem.kvHeads()) {
       perKeys(transposed, rows, result);
       return;

@@ -60,7 +60,7 @@ public final class AttentionPlan {
   /// Enqueues the attention.
   ///
   /// @param operands addresses at multiples of 16 bytes, in the order that [Cudnn] names
-  public void run(GpuStream on, long workspace, long... operands) {
+  public void run(GpuStream stream, long workspace, long... operands) {
     if (operands.length != this.operands) {
       throw new IllegalArgumentException(
           "%d addresses were expected but there are %d".formatted(this.operands, operands.length));
@@ -86,7 +86,7 @@ public final class AttentionPlan {
             .pointers(cudnn.CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, addresses)
             .pointers(cudnn.CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace)
             .finish();
-        owner.execute(on, plan, pack);
+        owner.execute(stream, plan, pack);
       }
     }
   }

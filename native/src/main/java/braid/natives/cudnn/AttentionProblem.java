@@ -136,8 +136,8 @@ public record AttentionProblem(
     return window > 0 && (long) rows - 1 + shift - window + 1 >= keys;
   }
 
-  private static Optional<String> because(String why) {
-    return Optional.of(why);
+  private static Optional<String> because(String reason) {
+    return Optional.of(reason);
   }
 
   /// Returns whether causality leaves out any key. A window is only applied together with it.

@@ -39,7 +39,7 @@ public final class Cudnn implements AutoCloseable {
 
   private record Key(AttentionProblem problem, Direction direction) {}
 
-  private record Outcome(Optional<AttentionPlan> plan, String why) {}
+  private record Outcome(Optional<AttentionPlan> plan, String reason) {}
 
   private Cudnn(Gpu gpu, cudnnContext handle, String version) {
     this.gpu = gpu;
@@ -74,7 +74,7 @@ public final class Cudnn implements AutoCloseable {
   }
 
   private static Optional<String> because(Outcome outcome) {
-    return outcome.plan.isPresent() ? Optional.empty() : Optional.of(outcome.why);
+    return outcome.plan.isPresent() ? Optional.empty() : Optional.of(outcome.reason);
   }
 
   private static Direction backward(boolean deterministic) {
@@ -107,7 +107,7 @@ public final class Cudnn implements AutoCloseable {
 
   private AttentionPlan plan(Key key) {
     var outcome = outcome(key);
-    return outcome.plan.orElseThrow(() -> new IllegalArgumentException(outcome.why));
+    return outcome.plan.orElseThrow(() -> new IllegalArgumentException(outcome.reason));
   }
 
   private synchronized Outcome outcome(Key key) {
@@ -126,7 +126,7 @@ public final class Cudnn implements AutoCloseable {
             : key.direction == Direction.FORWARD ? Feature.ATTENTION : Feature.ATTENTION_BACKWARD;
     return feature
         .refusal(version)
-        .map(why -> feature.title() + " " + why)
+        .map(reason -> feature.title() + " " + reason)
         .or(() -> key.problem.refusal(gpu.architecture()))
         .or(() -> packedRefusal(key.problem, key.direction));
   }
@@ -193,8 +193,8 @@ public final class Cudnn implements AutoCloseable {
   }
 
   /// Enqueues a plan. The stream of the handle is that of the last call.
-  synchronized void execute(GpuStream on, Descriptor plan, Descriptor addresses) {
-    check("cudnnSetStream", cudnn.cudnnSetStream(handle, on.pointer()));
+  synchronized void execute(GpuStream stream, Descriptor plan, Descriptor addresses) {
+    check("cudnnSetStream", cudnn.cudnnSetStream(handle, stream.pointer()));
     check(
         "cudnnBackendExecute",
         cudnn.cudnnBackendExecute(handle, plan.pointer(), addresses.pointer()));

@@ -123,12 +123,12 @@ final class Descriptor implements AutoCloseable {
   }
 
   /// Fills new descriptors with those of an attribute; returns how many it filled.
-  int get(int attribute, List<Descriptor> into) {
+  int get(int attribute, List<Descriptor> target) {
     try (var arena = Arena.ofConfined()) {
       var addresses =
           arena.allocateFrom(
               ValueLayout.JAVA_LONG,
-              into.stream().mapToLong(each -> each.pointer.address()).toArray());
+              target.stream().mapToLong(each -> each.pointer.address()).toArray());
       var count = new long[1];
       owner.check(
           "cudnnBackendGetAttribute %d of %s".formatted(attribute, name),
@@ -136,10 +136,10 @@ final class Descriptor implements AutoCloseable {
               pointer,
               attribute,
               cudnn.CUDNN_TYPE_BACKEND_DESCRIPTOR,
-              into.size(),
+              target.size(),
               count,
               new Address(addresses.address())));
-      return Math.toIntExact(Math.min(count[0], into.size()));
+      return Math.toIntExact(Math.min(count[0], target.size()));
     }
   }
 

@@ -114,28 +114,28 @@ final class OperationGraph implements AutoCloseable {
   /// A function of each number, in fp32.
   ///
   /// @param mode a `CUDNN_POINTWISE_*`
-  Tensor each(int mode, Tensor of) {
-    return each(mode, of, null, null, like(of), cudnn.CUDNN_DATA_FLOAT, -1);
+  Tensor each(int mode, Tensor operand) {
+    return each(mode, operand, null, null, like(operand), cudnn.CUDNN_DATA_FLOAT, -1);
   }
 
-  Tensor each(int mode, Tensor of, Tensor and) {
-    return each(mode, of, and, null, like(of), cudnn.CUDNN_DATA_FLOAT, -1);
+  Tensor each(int mode, Tensor operand, Tensor and) {
+    return each(mode, operand, and, null, like(operand), cudnn.CUDNN_DATA_FLOAT, -1);
   }
 
-  void eachInto(Tensor result, int mode, Tensor of) {
-    each(mode, of, null, null, result, cudnn.CUDNN_DATA_FLOAT, -1);
+  void eachInto(Tensor result, int mode, Tensor operand) {
+    each(mode, operand, null, null, result, cudnn.CUDNN_DATA_FLOAT, -1);
   }
 
-  void eachInto(Tensor result, int mode, Tensor of, Tensor and) {
-    each(mode, of, and, null, result, cudnn.CUDNN_DATA_FLOAT, -1);
+  void eachInto(Tensor result, int mode, Tensor operand, Tensor and) {
+    each(mode, operand, and, null, result, cudnn.CUDNN_DATA_FLOAT, -1);
   }
 
   /// Index of each number's row or column.
   ///
   /// @param type of the index
-  Tensor index(Tensor of, int axis, int type) {
+  Tensor index(Tensor operand, int axis, int type) {
     return each(
-        cudnn.CUDNN_POINTWISE_GEN_INDEX, of, null, null, between(of.layout, type), type, axis);
+        cudnn.CUDNN_POINTWISE_GEN_INDEX, operand, null, null, between(operand.layout, type), type, axis);
   }
 
   Tensor addToRows(Tensor index, int shift) {
@@ -174,13 +174,13 @@ final class OperationGraph implements AutoCloseable {
   }
 
   /// The numbers for which the condition holds, and `otherwise` in place of the others.
-  Tensor select(Tensor condition, Tensor of, float otherwise) {
+  Tensor select(Tensor condition, Tensor operand, float otherwise) {
     return each(
         cudnn.CUDNN_POINTWISE_BINARY_SELECT,
-        of,
+        operand,
         constant(otherwise),
         condition,
-        like(of),
+        like(operand),
         cudnn.CUDNN_DATA_FLOAT,
         -1);
   }
@@ -191,7 +191,7 @@ final class OperationGraph implements AutoCloseable {
 
   private Tensor each(
       int mode,
-      Tensor of,
+      Tensor operand,
       @Nullable Tensor and,
       @Nullable Tensor condition,
       Tensor result,
@@ -209,7 +209,7 @@ final class OperationGraph implements AutoCloseable {
     var operation =
         create(cudnn.CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, name)
             .one(cudnn.CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, function)
-            .one(cudnn.CUDNN_ATTR_OPERATION_POINTWISE_XDESC, of.descriptor)
+            .one(cudnn.CUDNN_ATTR_OPERATION_POINTWISE_XDESC, operand.descriptor)
             .one(cudnn.CUDNN_ATTR_OPERATION_POINTWISE_YDESC, result.descriptor);
     if (and != null) {
       operation.one(cudnn.CUDNN_ATTR_OPERATION_POINTWISE_BDESC, and.descriptor);
@@ -226,7 +226,7 @@ final class OperationGraph implements AutoCloseable {
   /// @param sizes rows, columns or terms of each sequence, by `CUDNN_ATTR_*_OVERRIDE_DESC`; others
   ///   are those of the tensors
   Tensor multiply(Tensor a, Tensor b, Tensor result, Map<Integer, Tensor> sizes) {
-    var how =
+    var descriptor =
         create(cudnn.CUDNN_BACKEND_MATMUL_DESCRIPTOR, "multiplication")
             .choice(
                 cudnn.CUDNN_ATTR_MATMUL_COMP_TYPE,
@@ -235,7 +235,7 @@ final class OperationGraph implements AutoCloseable {
             .finish();
     var operation =
         create(cudnn.CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "multiplication")
-            .one(cudnn.CUDNN_ATTR_OPERATION_MATMUL_DESC, how)
+            .one(cudnn.CUDNN_ATTR_OPERATION_MATMUL_DESC, descriptor)
             .one(cudnn.CUDNN_ATTR_OPERATION_MATMUL_ADESC, a.descriptor)
             .one(cudnn.CUDNN_ATTR_OPERATION_MATMUL_BDESC, b.descriptor)
             .one(cudnn.CUDNN_ATTR_OPERATION_MATMUL_CDESC, result.descriptor);
@@ -247,8 +247,8 @@ final class OperationGraph implements AutoCloseable {
   /// Reduces each dimension in which the result has one number.
   ///
   /// @param operator a `CUDNN_REDUCE_TENSOR_*`
-  Tensor reduce(int operator, Tensor of, Tensor result) {
-    var how =
+  Tensor reduce(int operator, Tensor operand, Tensor result) {
+    var descriptor =
         create(cudnn.CUDNN_BACKEND_REDUCTION_DESCRIPTOR, "reduction")
             .choice(
                 cudnn.CUDNN_ATTR_REDUCTION_OPERATOR,
@@ -261,19 +261,19 @@ final class OperationGraph implements AutoCloseable {
             .finish();
     operations.add(
         create(cudnn.CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "reduction")
-            .one(cudnn.CUDNN_ATTR_OPERATION_REDUCTION_DESC, how)
-            .one(cudnn.CUDNN_ATTR_OPERATION_REDUCTION_XDESC, of.descriptor)
+            .one(cudnn.CUDNN_ATTR_OPERATION_REDUCTION_DESC, descriptor)
+            .one(cudnn.CUDNN_ATTR_OPERATION_REDUCTION_XDESC, operand.descriptor)
             .one(cudnn.CUDNN_ATTR_OPERATION_REDUCTION_YDESC, result.descriptor)
             .finish());
     return result;
   }
 
   /// Another view of the same numbers; for a virtual one also in another type.
-  Tensor reshape(Tensor of, Layout layout, int type, @Nullable Tensor offsets) {
+  Tensor reshape(Tensor operand, Layout layout, int type, @Nullable Tensor offsets) {
     var result = between(layout, type, offsets);
     operations.add(
         create(cudnn.CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, "reshape")
-            .one(cudnn.CUDNN_ATTR_OPERATION_RESHAPE_XDESC, of.descriptor)
+            .one(cudnn.CUDNN_ATTR_OPERATION_RESHAPE_XDESC, operand.descriptor)
             .one(cudnn.CUDNN_ATTR_OPERATION_RESHAPE_YDESC, result.descriptor)
             .finish());
     return result;

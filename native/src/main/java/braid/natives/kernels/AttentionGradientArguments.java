@@ -67,8 +67,8 @@ public final class AttentionGradientArguments {
   /// attention to all keys, not only to the keys of these arguments.
   public static AttentionGradientArguments of(
       AttentionArguments attention, Gradients gradients, Memory memory) {
-    var of = attention.operands();
-    check(of, gradients);
+    var operands = attention.operands();
+    check(operands, gradients);
     var bytes = Arena.ofAuto().allocate(BYTES, Long.BYTES);
     MemorySegment.copy(attention.launches().getFirst(), 0, bytes, 0, AttentionArguments.BYTES);
     var all = List.of(gradients.output(), gradients.query(), gradients.key(), gradients.value());
@@ -80,20 +80,20 @@ public final class AttentionGradientArguments {
     bytes.set(ValueLayout.JAVA_LONG, STATISTICS, memory.statistics());
     bytes.set(ValueLayout.JAVA_LONG, SEEING, memory.seeing());
     bytes.set(ValueLayout.JAVA_LONG, QUERY_TOKENS, memory.queryTokens());
-    bytes.set(ValueLayout.JAVA_FLOAT, SCALE, of.scale());
+    bytes.set(ValueLayout.JAVA_FLOAT, SCALE, operands.scale());
     bytes.set(ValueLayout.JAVA_INT, ADDS_QUERY, gradients.addsQuery() ? 1 : 0);
     bytes.set(ValueLayout.JAVA_INT, ADDS_KEYS, gradients.addsKeys() ? 1 : 0);
     bytes.set(ValueLayout.JAVA_INT, QUERY_CODE, gradients.query().type().code());
     bytes.set(ValueLayout.JAVA_INT, KEYS_CODE, gradients.key().type().code());
-    var heads = of.heads();
+    var heads = operands.heads();
     int columns = AttentionArguments.columns(heads);
     int ofQuery =
         Math.multiplyExact(
-            heads.count(), Math.ceilDiv(of.query().count(), AttentionArguments.BLOCK_ROWS));
+            heads.count(), Math.ceilDiv(operands.query().count(), AttentionArguments.BLOCK_ROWS));
     int ofKeys =
         Math.multiplyExact(
             heads.count() / heads.group(),
-            Math.ceilDiv(of.key().count(), AttentionArguments.BLOCK_ROWS));
+            Math.ceilDiv(operands.key().count(), AttentionArguments.BLOCK_ROWS));
     var launches =
         IntStream.iterate(0, column -> column < heads.size(), column -> column + columns)
             .mapToObj(column -> from(bytes, column))
@@ -105,7 +105,7 @@ public final class AttentionGradientArguments {
             .filter(launch -> launch.blocks() > 0)
             .toList();
     return new AttentionGradientArguments(
-        bytes, (long) of.query().count() * heads.count(), launches);
+        bytes, (long) operands.query().count() * heads.count(), launches);
   }
 
   private static MemorySegment from(MemorySegment common, int firstColumn) {
@@ -114,30 +114,30 @@ public final class AttentionGradientArguments {
     return bytes;
   }
 
-  private static void check(Operands of, Gradients gradients) {
-    if (gradients.output().type() != of.query().type()) {
+  private static void check(Operands operands, Gradients gradients) {
+    if (gradients.output().type() != operands.query().type()) {
       throw new IllegalArgumentException(
           "the gradient of the output must be %s but was %s"
-              .formatted(of.query().type(), gradients.output().type()));
+              .formatted(operands.query().type(), gradients.output().type()));
     }
-    check(of, gradients.query(), gradients.addsQuery());
-    check(of, gradients.key(), gradients.addsKeys());
-    check(of, gradients.value(), gradients.addsKeys());
+    check(operands, gradients.query(), gradients.addsQuery());
+    check(operands, gradients.key(), gradients.addsKeys());
+    check(operands, gradients.value(), gradients.addsKeys());
     if (gradients.key().type() != gradients.value().type()) {
       throw new IllegalArgumentException(
           "gradients of key and value must have one type but were %s and %s"
               .formatted(gradients.key().type(), gradients.value().type()));
     }
     gradients.output().checkAddress();
-    if (gradients.output().count() != of.query().count()
-        || gradients.query().count() != of.query().count()
-        || gradients.key().count() != of.key().count()
-        || gradients.value().count() != of.key().count()) {
+    if (gradients.output().count() != operands.query().count()
+        || gradients.query().count() != operands.query().count()
+        || gradients.key().count() != operands.key().count()
+        || gradients.value().count() != operands.key().count()) {
       throw new IllegalArgumentException(
           "numbers of rows do not fit: query %d, key %d, their gradients %d, %d; gradients of output %d, value %d"
               .formatted(
-                  of.query().count(),
-                  of.key().count(),
+                  operands.query().count(),
+                  operands.key().count(),
                   gradients.query().count(),
                   gradients.key().count(),
                   gradients.output().count(),
@@ -145,11 +145,11 @@ public final class AttentionGradientArguments {
     }
   }
 
-  private static void check(Operands of, Rows gradient, boolean adds) {
-    if (gradient.type() != ElementType.FP32 && (adds || gradient.type() != of.query().type())) {
+  private static void check(Operands operands, Rows gradient, boolean adds) {
+    if (gradient.type() != ElementType.FP32 && (adds || gradient.type() != operands.query().type())) {
       throw new IllegalArgumentException(
           "gradients must be FP32%s but one was %s"
-              .formatted(adds ? " to be added to" : " or " + of.query().type(), gradient.type()));
+              .formatted(adds ? " to be added to" : " or " + operands.query().type(), gradient.type()));
     }
     gradient.checkAddress();
   }

@@ -65,31 +65,31 @@ public final class AttentionKernels implements AutoCloseable {
   }
 
   /// Computes attention.
-  public void attend(GpuStream on, AttentionArguments arguments) {
+  public void attend(GpuStream stream, AttentionArguments arguments) {
     if (arguments.blocks() > 0) {
       for (var bytes : arguments.launches()) {
         kernel(arguments.kernel())
-            .launch(on, arguments.blocks(), AttentionArguments.THREADS, 0, bytes);
+            .launch(stream, arguments.blocks(), AttentionArguments.THREADS, 0, bytes);
       }
     }
   }
 
   /// Computes the gradients of attention. Every run has the same results.
-  public void differentiate(GpuStream on, AttentionGradientArguments arguments) {
+  public void differentiate(GpuStream stream, AttentionGradientArguments arguments) {
     if (arguments.count() > 0) {
       int blocks = (int) Math.min(mostBlocks, Math.ceilDiv(arguments.count(), MERGE_ROWS));
-      kernel(GRADIENT_STATISTICS).launch(on, blocks, MERGE_THREADS, 0, arguments.bytes());
+      kernel(GRADIENT_STATISTICS).launch(stream, blocks, MERGE_THREADS, 0, arguments.bytes());
     }
     for (var each : arguments.launches()) {
-      kernel(each.kernel()).launch(on, each.blocks(), AttentionArguments.THREADS, 0, each.bytes());
+      kernel(each.kernel()).launch(stream, each.blocks(), AttentionArguments.THREADS, 0, each.bytes());
     }
   }
 
   /// Merges attention of the same rows to different keys.
-  public void merge(GpuStream on, AttentionMergeArguments arguments) {
+  public void merge(GpuStream stream, AttentionMergeArguments arguments) {
     if (arguments.count() > 0) {
       int blocks = (int) Math.min(mostBlocks, Math.ceilDiv(arguments.count(), MERGE_ROWS));
-      kernel(MERGE).launch(on, blocks, MERGE_THREADS, 0, arguments.bytes());
+      kernel(MERGE).launch(stream, blocks, MERGE_THREADS, 0, arguments.bytes());
     }
   }
 
@@ -110,7 +110,7 @@ public final class AttentionKernels implements AutoCloseable {
   /// @param rows number of rows of the result
   /// @param output address in the result; 0 to take the statistics alone
   public void fold(
-      GpuStream on,
+      GpuStream stream,
       Computed computed,
       int first,
       int rows,
@@ -124,7 +124,7 @@ public final class AttentionKernels implements AutoCloseable {
       int blocks = (int) Math.min(mostBlocks, Math.ceilDiv(count, MERGE_ROWS));
       kernel(of(FOLD, computed.type))
           .launch(
-              on,
+              stream,
               blocks,
               MERGE_THREADS,
               0,
@@ -144,10 +144,10 @@ public final class AttentionKernels implements AutoCloseable {
   }
 
   /// Writes the LSE of rows head by head, as cuDNN reads it.
-  public void statistics(GpuStream on, long lse, long stats, int rows, int heads) {
+  public void statistics(GpuStream stream, long lse, long stats, int rows, int heads) {
     long count = (long) rows * heads;
     if (count > 0) {
-      kernel(STATISTICS).launch(on, blocks(count), MERGE_THREADS, 0, lse, stats, rows, heads);
+      kernel(STATISTICS).launch(stream, blocks(count), MERGE_THREADS, 0, lse, stats, rows, heads);
     }
   }
 
@@ -159,21 +159,21 @@ public final class AttentionKernels implements AutoCloseable {
   public record Part(ElementType type, long part, int rows, int columns, long computed) {}
 
   /// Adds computed rows to fp32 sums, or begins these with them and with 0 in the other rows.
-  public void add(GpuStream on, Part of, long sum, boolean continued) {
-    long count = (long) of.rows * of.columns;
+  public void add(GpuStream stream, Part part, long sum, boolean continued) {
+    long count = (long) part.rows * part.columns;
     if (count > 0) {
-      kernel(of(ADD, of.type))
+      kernel(of(ADD, part.type))
           .launch(
-              on,
+              stream,
               blocks(count / 4),
               MERGE_THREADS,
               0,
-              of.part,
+              part.part,
               sum,
               count,
               continued ? 1 : 0,
-              of.columns,
-              of.computed);
+              part.columns,
+              part.computed);
     }
   }
 

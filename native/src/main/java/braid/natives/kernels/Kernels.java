@@ -119,9 +119,9 @@ public final class Kernels implements AutoCloseable {
   }
 
   /// Copies bytes of any alignment. Either address may be in a peer's memory.
-  public void copy(GpuStream on, int blocks, long to, long from, long bytes) {
+  public void copy(GpuStream stream, int blocks, long to, long from, long bytes) {
     if (bytes > 0) {
-      kernel("copy").launch(on, blocks, COPY_THREADS, 0, to, from, bytes);
+      kernel("copy").launch(stream, blocks, COPY_THREADS, 0, to, from, bytes);
     }
   }
 
@@ -137,7 +137,7 @@ public final class Kernels implements AutoCloseable {
 
   /// Copies with TMA bulk copies. They leave the multiprocessors' registers and threads to other
   /// kernels, but use 64 KiB of shared memory per block. `blocks` is a maximum.
-  public void copyTma(GpuStream on, int blocks, long to, long from, long bytes) {
+  public void copyTma(GpuStream stream, int blocks, long to, long from, long bytes) {
     if (!fitsTma(to, from, bytes)) {
       throw new IllegalArgumentException(
           "a bulk copy needs addresses and bytes that are multiples of %d but had to=%x from=%x bytes=%d; copy takes any"
@@ -145,19 +145,19 @@ public final class Kernels implements AutoCloseable {
     }
     if (bytes > 0) {
       kernel("copy_tma")
-          .launch(on, tmaBlocks(blocks, bytes), TMA_THREADS, TMA_SHARED_BYTES, to, from, bytes);
+          .launch(stream, tmaBlocks(blocks, bytes), TMA_THREADS, TMA_SHARED_BYTES, to, from, bytes);
     }
   }
 
   /// Copies rows that begin `fromPitch` bytes apart into contiguous memory.
   public void pack(
-      GpuStream on, int blocks, long to, long from, long fromPitch, long rowBytes, long rows) {
-    copyRows(on, blocks, to, rowBytes, from, fromPitch, rowBytes, rows);
+      GpuStream stream, int blocks, long to, long from, long fromPitch, long rowBytes, long rows) {
+    copyRows(stream, blocks, to, rowBytes, from, fromPitch, rowBytes, rows);
   }
 
   /// Copies rows that begin `fromPitch` bytes apart to rows that begin `toPitch` bytes apart.
   public void copyRows(
-      GpuStream on,
+      GpuStream stream,
       int blocks,
       long to,
       long toPitch,
@@ -172,36 +172,36 @@ public final class Kernels implements AutoCloseable {
     }
     if (rowBytes > 0 && rows > 0) {
       kernel("copy_rows")
-          .launch(on, blocks, THREADS, 0, to, toPitch, from, fromPitch, rowBytes, rows);
+          .launch(stream, blocks, THREADS, 0, to, toPitch, from, fromPitch, rowBytes, rows);
     }
   }
 
   /// Adds parts element by element. Use [#fullGrid] blocks if no other kernel runs beside it.
-  public void reduce(GpuStream on, int blocks, ReduceArguments arguments) {
+  public void reduce(GpuStream stream, int blocks, ReduceArguments arguments) {
     if (arguments.count() > 0) {
-      kernel(arguments.kernel()).launch(on, blocks, THREADS, 0, arguments.bytes());
+      kernel(arguments.kernel()).launch(stream, blocks, THREADS, 0, arguments.bytes());
     }
   }
 
-  public void fillValue(GpuStream on, long to, long count, ElementType type, float value) {
+  public void fillValue(GpuStream stream, long to, long count, ElementType type, float value) {
     if (count > 0) {
-      kernel("fill_value").launch(on, grid(count), THREADS, 0, to, count, type.code(), value);
+      kernel("fill_value").launch(stream, grid(count), THREADS, 0, to, count, type.code(), value);
     }
   }
 
   /// Sets element i to [Integers#at] index i, a pseudo-random small integer.
-  public void fillIntegers(GpuStream on, long to, long count, ElementType type, long seed) {
+  public void fillIntegers(GpuStream stream, long to, long count, ElementType type, long seed) {
     if (count > 0) {
-      kernel("fill_integers").launch(on, grid(count), THREADS, 0, to, count, type.code(), seed);
+      kernel("fill_integers").launch(stream, grid(count), THREADS, 0, to, count, type.code(), seed);
     }
   }
 
   /// Raises the fp32 number at `result` to the largest absolute value; a NaN counts as infinity.
   /// Clears the 32-bit word after it if any value is not an integer. The caller initializes both,
   /// to 0 and 1.
-  public void range(GpuStream on, long from, long count, ElementType type, long result) {
+  public void range(GpuStream stream, long from, long count, ElementType type, long result) {
     if (count > 0) {
-      kernel("range").launch(on, grid(count), THREADS, 0, from, count, type.code(), result);
+      kernel("range").launch(stream, grid(count), THREADS, 0, from, count, type.code(), result);
     }
   }
 
@@ -209,7 +209,7 @@ public final class Kernels implements AutoCloseable {
   /// than `atol` + `rtol` × |expected|. NaN equals NaN. Two 64-bit words at `result` receive the
   /// index of the first such value and the count; the caller initializes them to -1 and 0.
   public void compare(
-      GpuStream on,
+      GpuStream stream,
       long expected,
       ElementType expectedType,
       long got,
@@ -221,7 +221,7 @@ public final class Kernels implements AutoCloseable {
     if (count > 0) {
       kernel("compare")
           .launch(
-              on,
+              stream,
               grid(count),
               THREADS,
               0,
@@ -237,9 +237,9 @@ public final class Kernels implements AutoCloseable {
   }
 
   /// Writes the absolute values of elements, in the elements' type.
-  public void sizes(GpuStream on, long to, long from, long count, ElementType type) {
+  public void sizes(GpuStream stream, long to, long from, long count, ElementType type) {
     if (count > 0) {
-      kernel("sizes").launch(on, grid(count), THREADS, 0, to, from, count, type.code());
+      kernel("sizes").launch(stream, grid(count), THREADS, 0, to, from, count, type.code());
     }
   }
 
@@ -248,7 +248,7 @@ public final class Kernels implements AutoCloseable {
   /// size is at most `exact`, and bounds that are infinite or NaN. With `overflows`, the interval
   /// becomes unbounded if that sum is infinite.
   public void widen(
-      GpuStream on,
+      GpuStream stream,
       long low,
       long high,
       long sizes,
@@ -260,7 +260,7 @@ public final class Kernels implements AutoCloseable {
     if (count > 0) {
       kernel("widen")
           .launch(
-              on,
+              stream,
               grid(count),
               THREADS,
               0,
@@ -286,7 +286,7 @@ public final class Kernels implements AutoCloseable {
   /// @param activated true if `got` is the GELU of the values
   /// @param outScale factor by which values were multiplied before they were stored in `got`
   public void judge(
-      GpuStream on,
+      GpuStream stream,
       long expected,
       long low,
       long high,
@@ -300,7 +300,7 @@ public final class Kernels implements AutoCloseable {
     if (count > 0) {
       kernel("judge")
           .launch(
-              on,
+              stream,
               grid(count),
               THREADS,
               0,
@@ -318,16 +318,16 @@ public final class Kernels implements AutoCloseable {
   }
 
   /// Transposes a matrix of bytes. Its rows begin `stride` bytes apart; the result is contiguous.
-  public void transpose(GpuStream on, long to, long from, long stride, long rows, long columns) {
+  public void transpose(GpuStream stream, long to, long from, long stride, long rows, long columns) {
     if (rows > 0 && columns > 0) {
       kernel("transpose")
-          .launch(on, grid(rows * columns), THREADS, 0, to, from, stride, rows, columns);
+          .launch(stream, grid(rows * columns), THREADS, 0, to, from, stride, rows, columns);
     }
   }
 
   /// Converts fp8 to fp16, exactly; strides are in elements.
   public void widenFp16(
-      GpuStream on,
+      GpuStream stream,
       long to,
       long toStride,
       long from,
@@ -341,7 +341,7 @@ public final class Kernels implements AutoCloseable {
     if (rows > 0 && columns > 0) {
       kernel("widen_fp16")
           .launch(
-              on,
+              stream,
               grid(rows * columns),
               THREADS,
               0,

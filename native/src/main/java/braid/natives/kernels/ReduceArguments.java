@@ -144,10 +144,10 @@ public final class ReduceArguments {
   }
 
   private static String kernel(List<Part> parts, long out, ElementType type, Finish finish) {
-    var in = parts.getFirst().type().stored();
+    var inputType = parts.getFirst().type().stored();
     var to = type.stored();
-    var name = ("reduce_" + in + "_" + to).toLowerCase(Locale.ROOT);
-    int each = VECTOR_BYTES / Math.max(in.bytes(), to.bytes());
+    var name = ("reduce_" + inputType + "_" + to).toLowerCase(Locale.ROOT);
+    int each = VECTOR_BYTES / Math.max(inputType.bytes(), to.bytes());
     long sideBytes = (long) each * side(to).bytes();
     boolean fast =
         FAST.contains(name)
@@ -157,8 +157,8 @@ public final class ReduceArguments {
             && parts.stream()
                 .allMatch(
                     part ->
-                        part.type().stored() == in
-                            && part.address() % ((long) each * in.bytes()) == 0);
+                        part.type().stored() == inputType
+                            && part.address() % ((long) each * inputType.bytes()) == 0);
     return fast ? name : ANY;
   }
 }

@@ -105,9 +105,9 @@ public enum Feature {
   public void require(String found) {
     refusal(found)
         .ifPresent(
-            why -> {
+            reason -> {
               throw new UnsupportedOperationException(
-                  "%s: %s; %s".formatted(title, why, component.remedy));
+                  "%s: %s; %s".formatted(title, reason, component.remedy));
             });
   }
 

@@ -18,23 +18,23 @@ final class FileVersion {
 
   private FileVersion() {}
 
-  static Optional<Version> version(Library which, Path file) {
+  static Optional<Version> version(Library library, Path file) {
     var real = SearchFolders.real(file);
-    return ofFile(which, real).or(() -> ofPackage(file)).or(() -> ofToolkit(which, real));
+    return ofFile(library, real).or(() -> ofPackage(file)).or(() -> ofToolkit(library, real));
   }
 
   /// CUPTI's files are numbered by year but its packages like the toolkit, so years are ignored.
-  private static Optional<Version> ofFile(Library which, Path real) {
+  private static Optional<Version> ofFile(Library library, Path real) {
     return first(FILE, String.valueOf(real.getFileName()))
-        .filter(version -> which != Library.CUPTI || version.first() < FIRST_YEAR);
+        .filter(version -> library != Library.CUPTI || version.first() < FIRST_YEAR);
   }
 
   /// Version of the Python package that contains the file.
   private static Optional<Version> ofPackage(Path file) {
-    for (var at = file.getParent(); at != null; at = at.getParent()) {
-      var name = String.valueOf(at.getFileName());
+    for (var folder = file.getParent(); folder != null; folder = folder.getParent()) {
+      var name = String.valueOf(folder.getFileName());
       if (name.equals("site-packages") || name.equals("dist-packages")) {
-        return ofPackage(at, at.relativize(file).toString());
+        return ofPackage(folder, folder.relativize(file).toString());
       }
     }
     return Optional.empty();
@@ -55,8 +55,8 @@ final class FileVersion {
   }
 
   /// Version of the toolkit's folder, for libraries with the toolkit's numbering.
-  private static Optional<Version> ofToolkit(Library which, Path real) {
-    return switch (which) {
+  private static Optional<Version> ofToolkit(Library library, Path real) {
+    return switch (library) {
       case CUDA_RUNTIME, NVRTC, CUPTI, NVTX, NVTX_2 -> first(TOOLKIT, real.toString());
       case CUDA_DRIVER, CUBLAS_LT, CUDNN, NCCL, NVML, NVSHMEM -> Optional.empty();
     };

@@ -180,20 +180,20 @@ public final class Libraries {
   private record Outcome(Optional<FoundLibrary> found, String error) {}
 
   /// Returns the library, loaded; throws one line with the searched places and a remedy.
-  public static FoundLibrary require(Library which) {
-    var outcome = outcome(which);
+  public static FoundLibrary require(Library library) {
+    var outcome = outcome(library);
     return outcome.found.orElseThrow(() -> new BraidNativeMissing(outcome.error));
   }
 
   /// Returns the library, loaded, if it is available. Never throws.
-  public static Optional<FoundLibrary> find(Library which) {
-    return outcome(which).found;
+  public static Optional<FoundLibrary> find(Library library) {
+    return outcome(library).found;
   }
 
   /// Returns why the library is treated as missing; empty if [#WITHOUT] does not name it. Loads
   /// nothing.
-  public static Optional<String> hidden(Library which) {
-    return LibrarySearch.hidden(which, SearchFolders.without());
+  public static Optional<String> hidden(Library library) {
+    return LibrarySearch.hidden(library, SearchFolders.without());
   }
 
   /// Returns the libraries that a value of [#WITHOUT] names.
@@ -204,115 +204,115 @@ public final class Libraries {
   }
 
   /// Returns in a few words why the library is not available; empty if it is.
-  public static Optional<String> missing(Library which) {
-    return find(which).isPresent()
+  public static Optional<String> missing(Library library) {
+    return find(library).isPresent()
         ? Optional.empty()
-        : hidden(which)
+        : hidden(library)
             .or(
                 () ->
                     Optional.of(
                         "%s was not found on this machine"
-                            .formatted(String.join(" and ", which.files))));
+                            .formatted(String.join(" and ", library.files))));
   }
 
   /// Describes the copy that [#find] would try first, with the version of its file name. Loads
   /// nothing.
-  public static Optional<String> foreseen(Library which) {
-    if (which.belongsToDriver() || hidden(which).isPresent()) {
+  public static Optional<String> foreseen(Library library) {
+    if (library.belongsToDriver() || hidden(library).isPresent()) {
       return Optional.empty();
     }
-    var search = LibrarySearch.in(SearchFolders.ofThisMachine(), which, RedistJar.of(which));
+    var search = LibrarySearch.in(SearchFolders.ofThisMachine(), library, RedistJar.of(library));
     return search.isEmpty() ? Optional.empty() : Optional.of(search.take().text());
   }
 
-  private static synchronized Outcome outcome(Library which) {
-    var known = OUTCOMES.get(which);
+  private static synchronized Outcome outcome(Library library) {
+    var known = OUTCOMES.get(library);
     if (known != null) {
       return known;
     }
-    if (!which.belongsToDriver() && !which.standsAlone() && which != Library.CUDA_RUNTIME) {
+    if (!library.belongsToDriver() && !library.standsAlone() && library != Library.CUDA_RUNTIME) {
       // JavaCPP loads the runtime with each of these, so ours must be loaded first.
       outcome(Library.CUDA_RUNTIME);
     }
-    if (which == Library.CUDNN) {
+    if (library == Library.CUDNN) {
       // JavaCPP loads cuBLAS with cuDNN; cuDNN itself opens NVRTC.
       outcome(Library.CUBLAS_LT);
       outcome(Library.NVRTC);
     }
-    var outcome = loadBest(which);
-    OUTCOMES.put(which, outcome);
+    var outcome = loadBest(library);
+    OUTCOMES.put(library, outcome);
     return outcome;
   }
 
-  private static Outcome loadBest(Library which) {
-    var hidden = hidden(which);
+  private static Outcome loadBest(Library library) {
+    var hidden = hidden(library);
     if (hidden.isPresent()) {
       return new Outcome(
           Optional.empty(), "%s; change or unset %s".formatted(hidden.get(), WITHOUT));
     }
-    if (!which.standsAlone()) {
+    if (!library.standsAlone()) {
       try {
         JavaCpp.prepare();
       } catch (UnsatisfiedLinkError e) {
-        return new Outcome(Optional.empty(), which.title + " cannot be loaded: " + oneLine(e));
+        return new Outcome(Optional.empty(), library.title + " cannot be loaded: " + oneLine(e));
       }
     }
-    return which.belongsToDriver() ? byName(which) : choose(which, SearchFolders.ofThisMachine());
+    return library.belongsToDriver() ? byName(library) : choose(library, SearchFolders.ofThisMachine());
   }
 
-  private static Outcome choose(Library which, SearchFolders places) {
-    var search = LibrarySearch.in(places, which, RedistJar.of(which));
+  private static Outcome choose(Library library, SearchFolders places) {
+    var search = LibrarySearch.in(places, library, RedistJar.of(library));
     var passedOver = new ArrayList<String>();
     while (!search.isEmpty()) {
       var candidate = search.take();
       try {
         var taken =
             candidate.source() == SearchFolder.Source.REDIST
-                ? RedistJar.unpack(which, candidate)
+                ? RedistJar.unpack(library, candidate)
                 : candidate;
-        var version = load(which, taken, passedOver);
-        var why = search.why(taken);
+        var version = load(library, taken, passedOver);
+        var reason = search.why(taken);
         passedOver.addAll(search.rest());
         passedOver.addAll(places.unreadable());
-        return found(new FoundLibrary(which.title, taken.file(), version, why, passedOver));
+        return found(new FoundLibrary(library.title, taken.file(), version, reason, passedOver));
       } catch (UnsatisfiedLinkError | IOException e) {
         passedOver.add("%s: %s".formatted(candidate.text(), oneLine(e)));
       }
     }
-    return missing(which, LibrarySearch.where(), passedOver);
+    return missing(library, LibrarySearch.where(), passedOver);
   }
 
-  private static Outcome byName(Library which) {
-    var name = which.files.getFirst();
+  private static Outcome byName(Library library) {
+    var name = library.files.getFirst();
     try {
       DynamicLibrary.open(name);
     } catch (UnsatisfiedLinkError e) {
       return missing(
-          which, "LD_LIBRARY_PATH and the dynamic loader's folders", List.of(oneLine(e)));
+          library, "LD_LIBRARY_PATH and the dynamic loader's folders", List.of(oneLine(e)));
     }
     var path = MappedFiles.file(name);
     return found(
         new FoundLibrary(
-            which.title,
+            library.title,
             path.orElse(Path.of(name)),
-            path.flatMap(file -> FileVersion.version(which, file))
+            path.flatMap(file -> FileVersion.version(library, file))
                 .map(Version::text)
                 .orElse("unknown"),
             "found by the dynamic loader by name",
             List.of()));
   }
 
-  private static String load(Library which, Candidate candidate, List<String> notes)
+  private static String load(Library library, Candidate candidate, List<String> notes)
       throws IOException {
     var opened = new ArrayList<DynamicLibrary>();
     for (Path file : candidate.files()) {
       opened.add(DynamicLibrary.open(file.toString()));
     }
-    for (int i = 0; i < which.keys.size(); i++) {
-      registerWithJavaCpp(candidate.files().get(i), which.keys.get(i));
+    for (int i = 0; i < library.keys.size(); i++) {
+      registerWithJavaCpp(candidate.files().get(i), library.keys.get(i));
     }
-    companions(which, candidate, notes);
-    return LibraryVersions.version(which, opened.getFirst())
+    companions(library, candidate, notes);
+    return LibraryVersions.version(library, opened.getFirst())
         .or(() -> candidate.version().map(Version::text))
         .orElse("unknown");
   }
@@ -324,14 +324,14 @@ public final class Libraries {
 
   /// Opens files that a library opens by bare name, here by path, so that the name is already
   /// loaded.
-  private static void companions(Library which, Candidate candidate, List<String> notes)
+  private static void companions(Library library, Candidate candidate, List<String> notes)
       throws IOException {
-    for (String name : which.companions) {
+    for (String name : library.companions) {
       var file = candidate.file().resolveSibling(name);
       if (Files.isRegularFile(file)) {
         try {
           DynamicLibrary.open(file.toString());
-          if (which == Library.NVRTC) {
+          if (library == Library.NVRTC) {
             registerWithJavaCpp(file, NVRTC_BUILTINS_KEY);
           }
         } catch (UnsatisfiedLinkError e) {
@@ -345,16 +345,16 @@ public final class Libraries {
     return new Outcome(Optional.of(library), "");
   }
 
-  private static Outcome missing(Library which, String where, List<String> reasons) {
+  private static Outcome missing(Library library, String place, List<String> reasons) {
     return new Outcome(
         Optional.empty(),
         "%s (%s) was not found in %s%s; %s"
             .formatted(
-                which.title,
-                String.join(" and ", which.files),
-                where,
+                library.title,
+                String.join(" and ", library.files),
+                place,
                 reasons.isEmpty() ? "" : " (%s)".formatted(String.join("; ", reasons)),
-                which.remedy));
+                library.remedy));
   }
 
   private static String oneLine(Throwable e) {

@@ -21,15 +21,15 @@ final class LibrarySearch {
     this.remaining = new ArrayList<>(candidates);
   }
 
-  static LibrarySearch in(SearchFolders places, Library which, List<Candidate> others) {
+  static LibrarySearch in(SearchFolders places, Library library, List<Candidate> others) {
     var candidates = new ArrayList<Candidate>();
     var seen = new HashSet<Path>();
     for (SearchFolder place : places.all()) {
-      var files = which.files().stream().map(place.folder()::resolve).toList();
+      var files = library.files().stream().map(place.folder()::resolve).toList();
       if (files.stream().allMatch(Files::isRegularFile)
           && seen.add(SearchFolders.real(files.getFirst()))) {
         candidates.add(
-            new Candidate(place.source(), files, FileVersion.version(which, files.getFirst())));
+            new Candidate(place.source(), files, FileVersion.version(library, files.getFirst())));
       }
     }
     candidates.addAll(others);
@@ -74,13 +74,13 @@ final class LibrarySearch {
   /// hides every library that it could name.
   ///
   /// @param names value of `BRAID_WITHOUT`
-  static Optional<String> hidden(Library which, String names) {
-    if (!which.isOptional()) {
+  static Optional<String> hidden(Library library, String names) {
+    if (!library.isOptional()) {
       return Optional.empty();
     }
     try {
-      return without(names).contains(which)
-          ? Optional.of("%s is hidden by %s=%s".formatted(which.title(), Libraries.WITHOUT, names))
+      return without(names).contains(library)
+          ? Optional.of("%s is hidden by %s=%s".formatted(library.title(), Libraries.WITHOUT, names))
           : Optional.empty();
     } catch (IllegalArgumentException e) {
       return Optional.of(String.valueOf(e.getMessage()));

@@ -20,8 +20,8 @@ final class LibraryVersions {
 
   private LibraryVersions() {}
 
-  static Optional<String> version(Library which, DynamicLibrary library) {
-    return switch (which) {
+  static Optional<String> version(Library requested, DynamicLibrary library) {
+    return switch (requested) {
       case NCCL -> one(library, "ncclGetVersion").map(Feature::tenThousands);
       case CUDA_RUNTIME -> one(library, "cudaRuntimeGetVersion").map(Feature::cuda);
       case CUPTI -> one(library, "cuptiGetVersion").map(Feature::tenThousands);

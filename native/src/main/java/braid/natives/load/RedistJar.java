@@ -20,28 +20,28 @@ final class RedistJar {
 
   /// Returns the copy in the jar, if present. It is not unpacked yet: its paths are those inside
   /// the jar.
-  static List<Candidate> of(Library which) {
-    if (which.standsAlone()) {
+  static List<Candidate> of(Library library) {
+    if (library.standsAlone()) {
       return List.of(); // never in the jar; searching would open every jar
     }
-    var urls = urls(which.files());
-    if (urls.size() < which.files().size()) {
+    var urls = urls(library.files());
+    if (urls.size() < library.files().size()) {
       return List.of();
     }
     return List.of(
         new Candidate(
             SearchFolder.Source.REDIST,
             urls.stream().map(url -> Path.of(url.getPath())).toList(),
-            version(which, urls.getFirst())));
+            version(library, urls.getFirst())));
   }
 
   /// Unpacks the copy, with the companion files that it loads by name.
-  static Candidate unpack(Library which, Candidate packed) throws IOException {
+  static Candidate unpack(Library library, Candidate packed) throws IOException {
     var files = new ArrayList<Path>();
-    for (URL url : urls(which.files())) {
+    for (URL url : urls(library.files())) {
       files.add(file(url));
     }
-    for (URL url : urls(which.companions())) {
+    for (URL url : urls(library.companions())) {
       file(url);
     }
     return new Candidate(packed.source(), List.copyOf(files), packed.version());
@@ -72,8 +72,8 @@ final class RedistJar {
 
   /// Returns the version in the jar's name, which is the CUDA toolkit's. Empty for libraries with
   /// version numbers of their own.
-  private static Optional<Version> version(Library which, URL url) {
-    return switch (which) {
+  private static Optional<Version> version(Library library, URL url) {
+    return switch (library) {
       case CUDA_RUNTIME, NVRTC, CUPTI -> {
         var matcher = JAR.matcher(url.getPath());
         yield matcher.matches() ? Version.of(matcher.group(1)) : Optional.empty();

@@ -118,22 +118,22 @@ public final class Nccl {
     }
   }
 
-  static void check(String call, int code, @Nullable ncclComm of, String where) {
+  static void check(String call, int code, @Nullable ncclComm communicator, String place) {
     if (code != ncclSuccess) {
-      throw error(call, code, of, where);
+      throw error(call, code, communicator, place);
     }
   }
 
   /// Returns an error with NCCL's text for the code and its last warning, which is more specific.
-  static GpuError error(String call, int code, @Nullable ncclComm of, String where) {
+  static GpuError error(String call, int code, @Nullable ncclComm communicator, String place) {
     var general = ncclGetErrorString(code).getString();
-    var last = ncclGetLastError(of).getString().strip();
+    var last = ncclGetLastError(communicator).getString().strip();
     return new GpuError(
         call,
         code,
         name(code),
         last.isEmpty() ? general : general + ": " + last,
-        where,
+        place,
         remedy(code));
   }
 

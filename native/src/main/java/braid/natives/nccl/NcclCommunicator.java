@@ -108,16 +108,16 @@ public final class NcclCommunicator implements AutoCloseable {
   }
 
   /// Gathers `count` elements of every rank into `to`, in the order of ranks.
-  public void allGather(long from, long to, long count, Nccl.Type type, GpuStream on) {
+  public void allGather(long from, long to, long count, Nccl.Type type, GpuStream stream) {
     settle(
         "ncclAllGather",
         ncclAllGather(
-            pointer(from), pointer(to), count, type.number(), requireOpen(), on.pointer()));
+            pointer(from), pointer(to), count, type.number(), requireOpen(), stream.pointer()));
   }
 
   /// Sums `size` × `count` elements over all ranks and stores this rank's `count` elements of the
   /// sum in `to`.
-  public void reduceScatterSum(long from, long to, long count, Nccl.Type type, GpuStream on) {
+  public void reduceScatterSum(long from, long to, long count, Nccl.Type type, GpuStream stream) {
     settle(
         "ncclReduceScatter",
         ncclReduceScatter(
@@ -127,10 +127,10 @@ public final class NcclCommunicator implements AutoCloseable {
             type.number(),
             ncclSum,
             requireOpen(),
-            on.pointer()));
+            stream.pointer()));
   }
 
-  public void allReduceSum(long from, long to, long count, Nccl.Type type, GpuStream on) {
+  public void allReduceSum(long from, long to, long count, Nccl.Type type, GpuStream stream) {
     settle(
         "ncclAllReduce",
         ncclAllReduce(
@@ -140,20 +140,20 @@ public final class NcclCommunicator implements AutoCloseable {
             type.number(),
             ncclSum,
             requireOpen(),
-            on.pointer()));
+            stream.pointer()));
   }
 
   /// Sends the root's elements to all ranks; `from` is only read on the root.
-  public void broadcast(long from, long to, long count, Nccl.Type type, int root, GpuStream on) {
+  public void broadcast(long from, long to, long count, Nccl.Type type, int root, GpuStream stream) {
     settle(
         "ncclBroadcast",
         ncclBroadcast(
-            pointer(from), pointer(to), count, type.number(), root, requireOpen(), on.pointer()));
+            pointer(from), pointer(to), count, type.number(), root, requireOpen(), stream.pointer()));
   }
 
   /// Sends the i-th `countPerRank` elements to rank i, and stores those of rank i at the i-th place
   /// of `to`.
-  public void allToAll(long from, long to, long countPerRank, Nccl.Type type, GpuStream on) {
+  public void allToAll(long from, long to, long countPerRank, Nccl.Type type, GpuStream stream) {
     if (Nccl.has("ncclAlltoAll")) {
       settle(
           "ncclAlltoAll",
@@ -163,29 +163,29 @@ public final class NcclCommunicator implements AutoCloseable {
               countPerRank,
               type.number(),
               requireOpen(),
-              on.pointer()));
+              stream.pointer()));
       return;
     }
     var stride = countPerRank * type.bytes();
     group(
         () -> {
           for (int peer = 0; peer < size; peer++) {
-            send(from + peer * stride, countPerRank, type, peer, on);
-            receive(to + peer * stride, countPerRank, type, peer, on);
+            send(from + peer * stride, countPerRank, type, peer, stream);
+            receive(to + peer * stride, countPerRank, type, peer, stream);
           }
         });
   }
 
   /// Sends to a peer, which calls `receive`. Both directions at once need a `group`.
-  public void send(long from, long count, Nccl.Type type, int peer, GpuStream on) {
+  public void send(long from, long count, Nccl.Type type, int peer, GpuStream stream) {
     settle(
         "ncclSend",
-        ncclSend(pointer(from), count, type.number(), peer, requireOpen(), on.pointer()));
+        ncclSend(pointer(from), count, type.number(), peer, requireOpen(), stream.pointer()));
   }
 
-  public void receive(long to, long count, Nccl.Type type, int peer, GpuStream on) {
+  public void receive(long to, long count, Nccl.Type type, int peer, GpuStream stream) {
     settle(
-        "ncclRecv", ncclRecv(pointer(to), count, type.number(), peer, requireOpen(), on.pointer()));
+        "ncclRecv", ncclRecv(pointer(to), count, type.number(), peer, requireOpen(), stream.pointer()));
   }
 
   /// Fuses the calls into one operation, so that sends and receives cannot deadlock.

@@ -26,8 +26,8 @@ public final class NcclWindow implements AutoCloseable {
   }
 
   /// Returns true if the window belongs to this communicator, which is still open.
-  public boolean isOf(NcclCommunicator which) {
-    return communicator.equals(which) && !which.isClosed();
+  public boolean isOf(NcclCommunicator expected) {
+    return communicator.equals(expected) && !expected.isClosed();
   }
 
   ncclWindow_vidmem pointer() {

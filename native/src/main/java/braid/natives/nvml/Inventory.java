@@ -63,27 +63,27 @@ public final class Inventory {
 
   /// Returns a GPU; empty if this process may not use it, although it is counted.
   private Optional<GpuFacts> gpu(int index, Arena arena) throws Throwable {
-    var where = "GPU " + index;
+    var place = "GPU " + index;
     var slot = arena.allocate(ADDRESS);
     int code = (int) calls.deviceByIndex.invokeExact(index, slot);
     if (code == NvmlCalls.NO_PERMISSION) {
       return Optional.empty();
     }
-    calls.check("nvmlDeviceGetHandleByIndex_v2", code, where);
+    calls.check("nvmlDeviceGetHandleByIndex_v2", code, place);
     var gpu = slot.get(ADDRESS, 0);
     var text = arena.allocate(TEXT_BYTES);
-    calls.check("nvmlDeviceGetName", (int) calls.name.invokeExact(gpu, text, TEXT_BYTES), where);
+    calls.check("nvmlDeviceGetName", (int) calls.name.invokeExact(gpu, text, TEXT_BYTES), place);
     var name = text.getString(0);
-    calls.check("nvmlDeviceGetUUID", (int) calls.uuid.invokeExact(gpu, text, TEXT_BYTES), where);
+    calls.check("nvmlDeviceGetUUID", (int) calls.uuid.invokeExact(gpu, text, TEXT_BYTES), place);
     var uuid = text.getString(0);
     var memory = arena.allocate(JAVA_LONG, MEMORY_NUMBERS);
-    supported("nvmlDeviceGetMemoryInfo", (int) calls.memory.invokeExact(gpu, memory), where);
+    supported("nvmlDeviceGetMemoryInfo", (int) calls.memory.invokeExact(gpu, memory), place);
     var major = arena.allocate(JAVA_INT);
     var minor = arena.allocate(JAVA_INT);
     calls.check(
         "nvmlDeviceGetCudaComputeCapability",
         (int) calls.capability.invokeExact(gpu, major, minor),
-        where);
+        place);
     return Optional.of(
         new GpuFacts(
             index,
@@ -127,9 +127,9 @@ public final class Inventory {
     }
   }
 
-  private int highestClock(MemorySegment gpu, int which, MemorySegment room) throws Throwable {
+  private int highestClock(MemorySegment gpu, int index, MemorySegment room) throws Throwable {
     return supported(
-            "nvmlDeviceGetMaxClockInfo", (int) calls.highestClock.invokeExact(gpu, which, room), "")
+            "nvmlDeviceGetMaxClockInfo", (int) calls.highestClock.invokeExact(gpu, index, room), "")
         ? room.get(JAVA_INT, 0)
         : Nvml.UNKNOWN;
   }
@@ -156,19 +156,19 @@ public final class Inventory {
     return slot.get(ADDRESS, 0);
   }
 
-  private boolean peers(MemorySegment a, MemorySegment b, int how, Arena arena) throws Throwable {
+  private boolean peers(MemorySegment a, MemorySegment b, int capability, Arena arena) throws Throwable {
     var status = arena.allocate(JAVA_INT);
     return supported(
-            "nvmlDeviceGetP2PStatus", (int) calls.peerStatus.invokeExact(a, b, how, status), "")
+            "nvmlDeviceGetP2PStatus", (int) calls.peerStatus.invokeExact(a, b, capability, status), "")
         && status.get(JAVA_INT, 0) == PEER_OK;
   }
 
   /// Returns false if the GPU does not support the call; throws for any other failure.
-  private boolean supported(String call, int code, String where) {
+  private boolean supported(String call, int code, String place) {
     if (code == NvmlCalls.NOT_SUPPORTED) {
       return false;
     }
-    calls.check(call, code, where);
+    calls.check(call, code, place);
     return true;
   }
 }

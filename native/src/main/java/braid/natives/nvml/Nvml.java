@@ -186,10 +186,10 @@ public final class Nvml implements AutoCloseable {
     return slot.get(ADDRESS, 0);
   }
 
-  private boolean clock(MemorySegment device, int which, MemorySegment room, String pciBusId)
+  private boolean clock(MemorySegment device, int index, MemorySegment room, String pciBusId)
       throws Throwable {
     return supported(
-        "nvmlDeviceGetClockInfo", (int) calls.clock.invokeExact(device, which, room), pciBusId);
+        "nvmlDeviceGetClockInfo", (int) calls.clock.invokeExact(device, index, room), pciBusId);
   }
 
   /// Returns false if the device does not support the call; throws for any other failure.

@@ -100,9 +100,9 @@ final class NvmlCalls {
     return calls;
   }
 
-  void check(String call, int code, String where) {
+  void check(String call, int code, String place) {
     if (code != SUCCESS) {
-      throw new GpuError(call, code, "NVML error " + code, text(code), where, remedy(code));
+      throw new GpuError(call, code, "NVML error " + code, text(code), place, remedy(code));
     }
   }
 

@@ -125,20 +125,20 @@ public final class Nvshmem implements AutoCloseable {
   }
 
   /// Enqueues a copy to the peer's memory, which `to` names by this rank's address.
-  public void putOnStream(long to, long from, long bytes, int peer, GpuStream on) {
+  public void putOnStream(long to, long from, long bytes, int peer, GpuStream stream) {
     requireOpen();
     try {
-      calls.put.invokeExact(to, from, bytes, requirePeer(peer), on.address());
+      calls.put.invokeExact(to, from, bytes, requirePeer(peer), stream.address());
     } catch (Throwable e) {
       throw ForeignLibrary.unexpected(e);
     }
   }
 
   /// Enqueues a wait until all puts of this rank are complete.
-  public void quietOnStream(GpuStream on) {
+  public void quietOnStream(GpuStream stream) {
     requireOpen();
     try {
-      calls.quiet.invokeExact(on.address());
+      calls.quiet.invokeExact(stream.address());
     } catch (Throwable e) {
       throw ForeignLibrary.unexpected(e);
     }
@@ -173,14 +173,14 @@ public final class Nvshmem implements AutoCloseable {
     gpu.use();
   }
 
-  private static void check(String call, int code, String where) {
+  private static void check(String call, int code, String place) {
     if (code != 0) {
       throw new GpuError(
           call,
           code,
           "NVSHMEM status " + code,
           "NVSHMEM gives no reason",
-          where,
+          place,
           "set NVSHMEM_DEBUG=INFO to see why");
     }
   }

@@ -111,10 +111,10 @@ final class CuptiCalls {
     }
   }
 
-  void check(String call, int code, String where) {
+  void check(String call, int code, String place) {
     if (code != SUCCESS) {
       var name = name(code);
-      throw new GpuError(call, code, name, "CUPTI gives no reason", where, remedy(code));
+      throw new GpuError(call, code, name, "CUPTI gives no reason", place, remedy(code));
     }
   }
 

@@ -41,19 +41,19 @@ final class GraphNodes {
   private @Nullable MemorySegment stub;
 
   /// Subscribes to CUPTI's events; `unsubscribe` of the result ends that.
-  MemorySegment subscribe(CuptiCalls calls, String where) {
+  MemorySegment subscribe(CuptiCalls calls, String place) {
     try (var arena = Arena.ofConfined()) {
       var slot = arena.allocate(ADDRESS);
       calls.check(
           "cuptiSubscribe",
           (int) calls.subscribe.invokeExact(slot, stub(calls), MemorySegment.NULL),
-          where);
+          place);
       var subscriber = slot.get(ADDRESS, 0);
       for (var event : new int[] {NODE_CREATED, NODE_CLONED}) {
         calls.check(
             "cuptiEnableCallback",
             (int) calls.enableCallback.invokeExact(1, subscriber, RESOURCE_DOMAIN, event),
-            where);
+            place);
       }
       return subscriber;
     } catch (Throwable e) {
@@ -74,8 +74,8 @@ final class GraphNodes {
 
   /// Returns the owner of a node, or of the node it was copied from; `UNKNOWN` if unclaimed.
   synchronized long ownerOf(long node) {
-    for (Long at = node; at != null; at = originals.get(at)) {
-      var owner = owners.get(at);
+    for (Long index = node; index != null; index = originals.get(index)) {
+      var owner = owners.get(index);
       if (owner != null) {
         return owner;
       }

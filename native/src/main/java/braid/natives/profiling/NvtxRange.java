@@ -45,9 +45,9 @@ public final class NvtxRange implements AutoCloseable {
   private record Found(@Nullable Calls calls, String reason) {
     static Found load() {
       var reason = "";
-      for (var which : List.of(Library.NVTX, Library.NVTX_2)) {
+      for (var library : List.of(Library.NVTX, Library.NVTX_2)) {
         try {
-          return new Found(Calls.of(Libraries.require(which)), "");
+          return new Found(Calls.of(Libraries.require(library)), "");
         } catch (BraidNativeMissing | UnsatisfiedLinkError e) {
           reason = reason.isEmpty() ? String.valueOf(e.getMessage()) : reason;
         }

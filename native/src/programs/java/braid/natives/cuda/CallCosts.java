@@ -31,14 +31,14 @@ final class CallCosts {
 
   private void run() {
     long here = gpu.allocate(2 * BYTES);
-    long there = Gpu.count() > 1 ? peer() : here + BYTES;
+    long peerAddress = Gpu.count() > 1 ? peer() : here + BYTES;
     cost("copy within the GPU", () -> stream.copy(here, here + BYTES, BYTES));
-    cost("copy from a peer", () -> stream.copy(here, there, BYTES));
+    cost("copy from a peer", () -> stream.copy(here, peerAddress, BYTES));
     cost("write of a word", () -> stream.write(here, 1));
-    cost("write of a peer's word", () -> stream.write(there, 1));
+    cost("write of a peer's word", () -> stream.write(peerAddress, 1));
     cost("wait for a word", () -> stream.awaitAtLeast(here, 1));
     for (int count : new int[] {1, 2, 6}) {
-      var writes = operations(MemoryOperation.Action.WRITE, there, count);
+      var writes = operations(MemoryOperation.Action.WRITE, peerAddress, count);
       cost(count + " writes in one call", () -> stream.memoryOperations(writes));
       var waits = operations(MemoryOperation.Action.AT_LEAST, here, count);
       cost(count + " waits in one call", () -> stream.memoryOperations(waits));
@@ -54,11 +54,11 @@ final class CallCosts {
       Runnable gemm =
           () -> plan.run(other, 1, matrices, matrices, 0, matrices, matrices, 0, 0, workspace);
       cost("multiplication", gemm);
-      Runnable copy = () -> stream.copy(here, there, BYTES);
+      Runnable copy = () -> stream.copy(here, peerAddress, BYTES);
       Runnable wait =
           () -> stream.memoryOperations(operations(MemoryOperation.Action.EQUAL, here, 2));
       Runnable raise =
-          () -> stream.memoryOperations(operations(MemoryOperation.Action.WRITE, there, 2));
+          () -> stream.memoryOperations(operations(MemoryOperation.Action.WRITE, peerAddress, 2));
       // Satisfies the waits.
       stream.write(here, 1);
       graph("graph: 8 multiplications", List.of(), List.of(), gemm);
@@ -118,8 +118,8 @@ final class CallCosts {
   }
 
   private long peer() {
-    var there = Gpu.open(1, "the peer");
-    var memory = VirtualMemory.create(there, BYTES);
+    var peer = Gpu.open(1, "the peer");
+    var memory = VirtualMemory.create(peer, BYTES);
     gpu.use();
     var range = AddressRange.reserve(gpu, memory.bytes(), 0);
     range.map(0, memory);

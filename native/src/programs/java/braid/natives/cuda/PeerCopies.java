@@ -53,13 +53,13 @@ final class PeerCopies {
     long room = Math.max(shard, 2L << 20);
     var view = AddressRange.reserve(gpu, room * peers, 0);
     for (int peer = 0; peer < peers; peer++) {
-      var there = Gpu.open(peer + 1, "a peer");
-      var memory = VirtualMemory.create(there, room);
-      there.use();
-      var own = AddressRange.reserve(there, room, 0);
+      var remote = Gpu.open(peer + 1, "a peer");
+      var memory = VirtualMemory.create(remote, room);
+      remote.use();
+      var own = AddressRange.reserve(remote, room, 0);
       own.map(0, memory);
-      there.fill(own.address(), (byte) (peer + 1), room);
-      there.synchronize();
+      remote.fill(own.address(), (byte) (peer + 1), room);
+      remote.synchronize();
       gpu.use();
       view.map(peer * room, memory);
     }
@@ -95,8 +95,8 @@ final class PeerCopies {
         chunk -> {
           var all = new ArrayList<GpuCopy>();
           for (int peer = 0; peer < peers; peer++) {
-            long at = chunk * piece;
-            all.add(new GpuCopy(to + peer * shard + at, from + peer * room + at, piece));
+            long index = chunk * piece;
+            all.add(new GpuCopy(to + peer * shard + index, from + peer * room + index, piece));
           }
           first.copyAll(all);
         });

@@ -40,8 +40,8 @@ class AlgorithmCacheTest {
     return cache(folder, H200);
   }
 
-  private AlgorithmCache cache(Path where, Setting setting) {
-    return new AlgorithmCache(where, setting, warnings::add);
+  private AlgorithmCache cache(Path folder, Setting setting) {
+    return new AlgorithmCache(folder, setting, warnings::add);
   }
 
   private List<Path> files() throws IOException {

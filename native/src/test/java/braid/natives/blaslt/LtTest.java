@@ -98,18 +98,18 @@ class LtTest {
     return layout.transposed() ? column * layout.stride() + row : row * layout.stride() + column;
   }
 
-  private static int value(int which, int row, int column) {
-    return (which * 5 + row * 3 + column * 7) % 11 % 2;
+  private static int value(int index, int row, int column) {
+    return (index * 5 + row * 3 + column * 7) % 11 % 2;
   }
 
-  private void fill(int which, Layout layout) {
-    host[which].fill((byte) 0);
+  private void fill(int number, Layout layout) {
+    host[number].fill((byte) 0);
     for (int row = 0; row < layout.rows(); row++) {
       for (int column = 0; column < layout.columns(); column++) {
-        put(layout.type(), host[which], index(layout, row, column), value(which, row, column));
+        put(layout.type(), host[number], index(layout, row, column), value(number, row, column));
       }
     }
-    gpu.copy(device[which], host[which].address(), BYTES);
+    gpu.copy(device[number], host[number].address(), BYTES);
   }
 
   @ParameterizedTest
@@ -194,9 +194,9 @@ class LtTest {
         for (int i = 0; i < 32; i++) {
           expected += value(0, row, i) * value(1, i, column);
         }
-        var at = index(d, row, column);
-        assertThat(get(type, stored, at)).isEqualTo(expected);
-        assertThat((double) get(type, host[2], at))
+        var position = index(d, row, column);
+        assertThat(get(type, stored, position)).isEqualTo(expected);
+        assertThat((double) get(type, host[2], position))
             .isCloseTo(gelu(expected), offset(expected / 64.0 + 0.01));
       }
     }

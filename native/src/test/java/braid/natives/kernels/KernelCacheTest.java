@@ -32,8 +32,8 @@ class KernelCacheTest {
         new LinkedHashMap<>());
   }
 
-  private byte[] compiled(String kernel, Path where) {
-    return new KernelCache(where, warnings::add).compiled(sources(kernel), compiler, ARCHITECTURE);
+  private byte[] compiled(String kernel, Path folder) {
+    return new KernelCache(folder, warnings::add).compiled(sources(kernel), compiler, ARCHITECTURE);
   }
 
   private Path file(String kernel) {

@@ -12,20 +12,20 @@ import org.junit.jupiter.params.provider.EnumSource;
 class LibrariesTest {
   @ParameterizedTest
   @EnumSource
-  void aFoundLibraryHasPathAndVersion(Library which) {
-    var found = Libraries.find(which);
-    assumeTrue(found.isPresent(), which + " is not on this machine");
+  void aFoundLibraryHasPathAndVersion(Library library) {
+    var found = Libraries.find(library);
+    assumeTrue(found.isPresent(), library + " is not on this machine");
     assertThat(found.get().path()).isRegularFile();
     assertThat(found.get().version()).matches("\\d+(\\.\\d+)*|unknown");
-    assertThat(found.get().why()).isNotEmpty();
-    assertThat(Libraries.require(which)).isSameAs(found.get());
+    assertThat(found.get().reason()).isNotEmpty();
+    assertThat(Libraries.require(library)).isSameAs(found.get());
   }
 
   @ParameterizedTest
   @EnumSource
-  void aMissingLibraryListsSearchedPlacesAndRemedy(Library which) {
-    assumeTrue(Libraries.find(which).isEmpty(), which + " is on this machine");
-    assertThatThrownBy(() -> Libraries.require(which))
+  void aMissingLibraryListsSearchedPlacesAndRemedy(Library library) {
+    assumeTrue(Libraries.find(library).isEmpty(), library + " is on this machine");
+    assertThatThrownBy(() -> Libraries.require(library))
         .isInstanceOf(BraidNativeMissing.class)
         .hasMessageContaining(" was not found in ")
         .hasMessageContaining("; install ")

@@ -44,8 +44,8 @@ class LibrarySearchTest {
         file("%s/%s.dist-info/RECORD".formatted(SITE, name)), file + ",sha256=0,1\nother,,\n");
   }
 
-  private LibrarySearch search(Library which) {
-    return LibrarySearch.in(SearchFolders.of(root, Map.of()), which, List.of());
+  private LibrarySearch search(Library library) {
+    return LibrarySearch.in(SearchFolders.of(root, Map.of()), library, List.of());
   }
 
   @Test

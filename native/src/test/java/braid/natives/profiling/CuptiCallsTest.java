@@ -70,8 +70,8 @@ class CuptiCallsTest {
   private static long step(CuptiCalls calls, int kind) throws Throwable {
     try (var arena = Arena.ofConfined()) {
       var buffer = arena.allocate(4096, 8);
-      for (long at = 0; at < buffer.byteSize(); at += 8) {
-        buffer.set(JAVA_INT, at, kind);
+      for (long index = 0; index < buffer.byteSize(); index += 8) {
+        buffer.set(JAVA_INT, index, kind);
       }
       var slot = arena.allocate(ADDRESS);
       var seen = new ArrayList<Long>();

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /// Attention over a divided sequence, and in some cases its backward pass, compared with plain
 /// loops in double precision over the whole sequence. A seed determines the problem and the options
 /// of the method.
-public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
+public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pass)
     implements TabledCase {
   /// Results that are compared.
   public enum Pass {
@@ -260,7 +260,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
   /// Returns a random tuning. Where heads are divided, splits divide the heads of keys per rank.
   private static ContextParallel how(
       SplittableRandom random, ContextParallel method, AttentionSpec spec, int ranks) {
-    var how = method;
+    var tuning = method;
     if (method.method() != ContextParallel.Method.UNFUSED) {
       boolean areHeads = method.headRanks(ranks) > 1;
       int most = method.mostSplits(spec, ranks);
@@ -269,9 +269,9 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
               ? random.nextBoolean() ? most : 1
               : 1 + random.nextInt(Math.min(MOST_SPLITS, most));
       int streams = 1 + random.nextInt(MOST_STREAMS);
-      how = how.splits(splits).streams(areHeads ? Math.min(streams, splits) : streams);
+      tuning = tuning.splits(splits).streams(areHeads ? Math.min(streams, splits) : streams);
     }
-    return random.nextInt(3) == 0 ? how.replay() : how;
+    return random.nextInt(3) == 0 ? tuning.replay() : tuning;
   }
 
   @Override
@@ -281,12 +281,12 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
 
   @Override
   public String method() {
-    return how.method() + (how.neighborsOnly() ? "-exchange" : "");
+    return tuning.method() + (tuning.neighborsOnly() ? "-exchange" : "");
   }
 
   @Override
   public String over() {
-    return how.transport().toString();
+    return tuning.transport().toString();
   }
 
   @Override
@@ -296,13 +296,13 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
 
   @Override
   public String text() {
-    return "%s: %s, %s".formatted(what(), spec, how);
+    return "%s: %s, %s".formatted(what(), spec, tuning);
   }
 
   @Override
   public Opened open(CaseContext context, Findings findings) {
     var attention =
-        Pipeline.on(context.group()).attention(spec).overlap(how).memory(context.kind()).build();
+        Pipeline.on(context.group()).attention(spec).overlap(tuning).memory(context.kind()).build();
     try {
       attention.verify();
     } catch (VerificationFailed e) {
@@ -326,7 +326,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     var problem = spec.backward();
     return Pipeline.on(context.group())
         .attention(pass == Pass.DETERMINISTIC ? problem.deterministic() : problem)
-        .overlap(how)
+        .overlap(tuning)
         .memory(context.kind())
         .backward(attention)
         .build();
@@ -452,7 +452,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
   /// Inputs of the whole sequence, a row per position.
   @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
   record Inputs(
-      AttentionCase of,
+      AttentionCase outer,
       int round,
       float[] query,
       float[] key,
@@ -470,25 +470,25 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     }
 
     private void put(ProcessGroup group, TensorView tensor, float[] numbers) {
-      int columns = numbers.length / of.spec.sequence();
-      var _ = tensor.copyFrom(rows(numbers, columns, of.positions(group)));
+      int columns = numbers.length / outer.spec.sequence();
+      var _ = tensor.copyFrom(rows(numbers, columns, outer.positions(group)));
     }
 
     void compare(Pipeline attention, Findings findings) {
       var group = attention.group();
-      var expected = plain(of.spec, query, key, value).forward(of.errors(), of.positions(group));
-      within("output", group, expected.output().stored(of.errors()), attention.output(), findings);
+      var expected = plain(outer.spec, query, key, value).forward(outer.errors(), outer.positions(group));
+      within("output", group, expected.output().stored(outer.errors()), attention.output(), findings);
       within("lse", group, expected.lse(), attention.lse(), findings);
     }
 
     void compareGradient(Pipeline gradient, Findings findings) {
       var group = gradient.group();
-      var mine = of.positions(group);
-      int columns = of.spec.heads() * of.spec.headSize();
+      var mine = outer.positions(group);
+      int columns = outer.spec.heads() * outer.spec.headSize();
       var expected =
-          plain(of.spec, query, key, value)
-              .backward(of.errors(), PlainAttention.numbers(columns, outputGradient), mine, mine);
-      var stored = of.errors();
+          plain(outer.spec, query, key, value)
+              .backward(outer.errors(), PlainAttention.numbers(columns, outputGradient), mine, mine);
+      var stored = outer.errors();
       within(
           "query gradient",
           group,
@@ -506,13 +506,13 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how, Pass pass)
     }
 
     private void within(
-        String what,
+        String subject,
         ProcessGroup group,
         PlainAttention.Bounded expected,
         TensorView got,
         Findings findings) {
       findings.within(
-          "%s on rank %s, round %d: %s".formatted(of.text(), group.place(), round, what),
+          "%s on rank %s, round %d: %s".formatted(outer.text(), group.place(), round, subject),
           expected.values(),
           expected.bounds(),
           got.toFloats());

@@ -40,9 +40,9 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
       if (row.supported()) {
         for (var tensors : Tensors.values()) {
           for (var dtype : AttentionCase.DTYPES) {
-            var how = PipelineCases.overlap(row.method(), SPLITS).over(row.transport());
+            var tuning = PipelineCases.overlap(row.method(), SPLITS).over(row.transport());
             var spec = spec(row.pattern(), ranks).dtype(dtype);
-            cases.add(new BoundTensorsCase(new PipelineCase(spec, how), tensors));
+            cases.add(new BoundTensorsCase(new PipelineCase(spec, tuning), tensors));
           }
         }
       }
@@ -143,7 +143,7 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
   }
 
   private List<Part> parts() {
-    var schedule = Schedule.of(pipeline.spec(), pipeline.how(), 1);
+    var schedule = Schedule.of(pipeline.spec(), pipeline.tuning(), 1);
     return Arrays.stream(Part.values())
         .filter(part -> schedule.port(part.port()).isPresent())
         .toList();

@@ -34,8 +34,8 @@ import java.util.stream.IntStream;
 ///            gemm -> output gradient ---------------> attention backward
 /// ```
 ///
-/// @param how method of the attention; if it is replayed, so are the pipelines
-public record ChainCase(Form form, DType dtype, ContextParallel how) implements TabledCase {
+/// @param tuning method of the attention; if it is replayed, so are the pipelines
+public record ChainCase(Form form, DType dtype, ContextParallel tuning) implements TabledCase {
   /// Links of the chain.
   public enum Form {
     PIPELINES,
@@ -72,8 +72,8 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
   public static List<ChainCase> table() {
     var cases = new ArrayList<ChainCase>();
     for (var dtype : AttentionCase.DTYPES) {
-      for (var how : METHODS) {
-        cases.add(new ChainCase(Form.ATTENTION, dtype, how));
+      for (var tuning : METHODS) {
+        cases.add(new ChainCase(Form.ATTENTION, dtype, tuning));
       }
       for (var form : Form.values()) {
         cases.add(new ChainCase(form, dtype, METHODS.getFirst().replay()));
@@ -90,9 +90,9 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
     int turn = 0;
     for (var dtype : AttentionCase.DTYPES) {
       var method = METHODS.get(turn++ % METHODS.size());
-      var how = dtype == DType.BF16 ? method.replay() : method;
+      var tuning = dtype == DType.BF16 ? method.replay() : method;
       for (var form : Form.values()) {
-        cases.add(new ChainCase(form, dtype, how));
+        cases.add(new ChainCase(form, dtype, tuning));
       }
     }
     return cases;
@@ -119,7 +119,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
         .formatted(
             form,
             dtype,
-            form == Form.ATTENTION ? ", attention by " + how : how.replayed() ? ", replayed" : "");
+            form == Form.ATTENTION ? ", attention by " + tuning : tuning.replayed() ? ", replayed" : "");
   }
 
   @Override
@@ -199,7 +199,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
     private Pipeline.Builder builder(GemmSpec spec) {
       return Pipeline.on(context.group())
           .gemm(spec)
-          .overlap(tested.how.replayed() ? Overlap.pipelined(2).replay() : Overlap.pipelined(2))
+          .overlap(tested.tuning.replayed() ? Overlap.pipelined(2).replay() : Overlap.pipelined(2))
           .memory(context.kind());
     }
 
@@ -210,8 +210,8 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
       filled(up.weight(), seed(round, place.rank(), UP + PlainCase.Operand.WEIGHT.seed()));
       filled(down.weight(), seed(round, place.rank(), DOWN + PlainCase.Operand.WEIGHT.seed()));
       run(chain, round);
-      var as = "%s on rank %s, round %d: ".formatted(tested.text(), place, round);
-      findings.same(as + "hidden", hidden(round, place), hidden.view().toFloats());
+      var name = "%s on rank %s, round %d: ".formatted(tested.text(), place, round);
+      findings.same(name + "hidden", hidden(round, place), hidden.view().toFloats());
       context.alteration().accept(down.output());
       var output =
           new PlainCase(
@@ -225,7 +225,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
                                   ? hidden(round, new Place(rank, place.size()))
                                   : Integers.first(seed(round, rank, DOWN + operand.seed()), size))
               .output();
-      findings.same(as + "output", PlainCase.stored(downSpec, output), down.output().toFloats());
+      findings.same(name + "output", PlainCase.stored(downSpec, output), down.output().toFloats());
     }
 
     private float[] hidden(int round, Place place) {
@@ -274,7 +274,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
       this.context = context;
       this.resources = resources;
       var group = context.group();
-      int kvHeads = tested.how.headRanks(group.size());
+      int kvHeads = tested.tuning.headRanks(group.size());
       var spec =
           AttentionSpec.of(ROWS * group.size(), 2 * kvHeads, HEAD_SIZE)
               .kvHeads(kvHeads)
@@ -282,7 +282,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
               .layout(TokenLayout.ZIGZAG)
               .scale(SCALE)
               .dtype(tested.dtype);
-      plain = new AttentionCase(spec, tested.how, AttentionCase.Pass.BACKWARD);
+      plain = new AttentionCase(spec, tested.tuning, AttentionCase.Pass.BACKWARD);
       int columns = spec.heads() * HEAD_SIZE;
       int kvColumns = kvHeads * HEAD_SIZE;
       x = local(DEPTH);
@@ -299,7 +299,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
           kept(
               Pipeline.on(group)
                   .attention(spec)
-                  .overlap(tested.how)
+                  .overlap(tested.tuning)
                   .memory(context.kind())
                   .query(query)
                   .key(key)
@@ -310,7 +310,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
       gradient =
           kept(
               Pipeline.on(group)
-                  .overlap(tested.how)
+                  .overlap(tested.tuning)
                   .memory(context.kind())
                   .backward(attention)
                   .outputGradient(outputGradient)
@@ -323,7 +323,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
                   .gemm(
                       GemmSpec.allGatherGemm(spec.sequence(), DEPTH * group.size(), columns)
                           .dtype(tested.dtype))
-                  .overlap(tested.how.replayed() ? Overlap.ring().replay() : Overlap.ring())
+                  .overlap(tested.tuning.replayed() ? Overlap.ring().replay() : Overlap.ring())
                   .memory(context.kind())
                   .input(attended)
                   .build(),
@@ -377,8 +377,8 @@ public record ChainCase(Form form, DType dtype, ContextParallel how) implements 
       filled(toGradient.weight(), seed(round, 0, TO_GRADIENT));
       var _ = toOutput.weight().copyFrom(selection());
       run(chain, round);
-      var as = "%s on rank %s, round %d: ".formatted(tested.text(), group.place(), round);
-      findings.same(as + "projection of the output", selected(), toOutput.output().toFloats());
+      var name = "%s on rank %s, round %d: ".formatted(tested.text(), group.place(), round);
+      findings.same(name + "projection of the output", selected(), toOutput.output().toFloats());
       context.alteration().accept(gradient.queryGradient());
       context.alteration().accept(attention.output());
       var inputs = inputs(round);

@@ -106,9 +106,9 @@ public record CommunicationCase(
     for (var transport : Transport.values()) {
       var run = new ArrayList<PipelineCase>();
       for (var each : PipelineCases.quick(pipelines, ranks)) {
-        if (each.how().transport() == transport && each.dtype() == DTYPE) {
+        if (each.tuning().transport() == transport && each.dtype() == DTYPE) {
           run.add(each);
-          run.add(new PipelineCase(each.spec(), each.how().replay()));
+          run.add(new PipelineCase(each.spec(), each.tuning().replay()));
         }
       }
       if (!run.isEmpty()) {

@@ -19,17 +19,17 @@ public final class Findings {
   }
 
   /// Requires equal numbers; 0 equals -0.
-  void same(String of, float[] wanted, float[] got) {
-    near(of, wanted, got, 0, 0);
+  void same(String subject, float[] wanted, float[] got) {
+    near(subject, wanted, got, 0, 0);
   }
 
   /// Requires every number within the bounds.
-  void near(String of, float[] wanted, float[] got, double atol, double rtol) {
+  void near(String subject, float[] wanted, float[] got, double atol, double rtol) {
     if (first != null) {
       return;
     }
     if (wanted.length != got.length) {
-      first = "%s must have %d numbers but has %d".formatted(of, wanted.length, got.length);
+      first = "%s must have %d numbers but has %d".formatted(subject, wanted.length, got.length);
       return;
     }
     for (int i = 0; i < wanted.length; i++) {
@@ -37,25 +37,25 @@ public final class Findings {
       if (wanted[i] != got[i] && !(Math.abs((double) wanted[i] - got[i]) <= most)) {
         first =
             "%s[%d] must be %s%s but was %s"
-                .formatted(of, i, wanted[i], most == 0 ? "" : " within " + most, got[i]);
+                .formatted(subject, i, wanted[i], most == 0 ? "" : " within " + most, got[i]);
         return;
       }
     }
   }
 
   /// Requires every number within its own bound.
-  void within(String of, double[] wanted, double[] bounds, float[] got) {
+  void within(String subject, double[] wanted, double[] bounds, float[] got) {
     if (first != null) {
       return;
     }
     if (wanted.length != got.length) {
-      first = "%s must have %d numbers but has %d".formatted(of, wanted.length, got.length);
+      first = "%s must have %d numbers but has %d".formatted(subject, wanted.length, got.length);
       return;
     }
     for (int i = 0; i < wanted.length; i++) {
       if (wanted[i] != got[i] && !(Math.abs(wanted[i] - got[i]) <= bounds[i])) {
         first =
-            "%s[%d] must be %s within %s but was %s".formatted(of, i, wanted[i], bounds[i], got[i]);
+            "%s[%d] must be %s within %s but was %s".formatted(subject, i, wanted[i], bounds[i], got[i]);
         return;
       }
     }
@@ -63,7 +63,7 @@ public final class Findings {
 
   /// Requires every number to be the rounding, in that type, of a value × scale within fp32
   /// accuracy of the wanted GELU.
-  void activated(String of, DType dtype, float[] wanted, float scale, float[] got) {
+  void activated(String subject, DType dtype, float[] wanted, float scale, float[] got) {
     var least = new float[wanted.length];
     for (int i = 0; i < wanted.length && i < got.length; i++) {
       double off = ACTIVATED_ATOL + ACTIVATED_RTOL * Math.abs(wanted[i]);
@@ -71,7 +71,7 @@ public final class Findings {
       float high = dtype.round((float) (wanted[i] + off) * scale);
       least[i] = low <= got[i] && got[i] <= high ? got[i] : dtype.round(wanted[i] * scale);
     }
-    same(of, least, got);
+    same(subject, least, got);
   }
 
   public void orThrow() {

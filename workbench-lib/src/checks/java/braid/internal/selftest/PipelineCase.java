@@ -29,7 +29,7 @@ import java.util.stream.Collectors;
 /// @param factor factor of the integers -3 to 3 in the rounds. If it is more than 1, sums of
 ///   products exceed the precision of the output's type and show where and how often they were
 ///   rounded, and bias and output are integers too
-public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements TabledCase {
+public record PipelineCase(GemmSpec spec, Overlap tuning, int factor) implements TabledCase {
   static final float INPUT_SCALE = 0.5f;
   static final float WEIGHT_SCALE = 4;
 
@@ -43,8 +43,8 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
 
   private static final double AMAX_RTOL = 1e-6;
 
-  public PipelineCase(GemmSpec spec, Overlap how) {
-    this(spec, how, 1);
+  public PipelineCase(GemmSpec spec, Overlap chosen) {
+    this(spec, chosen, 1);
   }
 
   @Override
@@ -54,12 +54,12 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
 
   @Override
   public String method() {
-    return how.method().toString();
+    return tuning.method().toString();
   }
 
   @Override
   public String over() {
-    return how.transport().toString();
+    return tuning.transport().toString();
   }
 
   @Override
@@ -80,16 +80,16 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
         spec.weightDtype().name(),
         spec.outputDtype().name(),
         spec.features().stream().map(Enum::name).collect(Collectors.joining("+")),
-        how.method().name(),
-        Integer.toString(how.splits()),
-        how.boundaries().stream().map(String::valueOf).collect(Collectors.joining("-")),
-        Integer.toString(how.streams()),
-        how.order().name(),
-        how.transport().name(),
-        Integer.toString(how.workers()),
-        how.priority().name(),
-        Boolean.toString(how.replayed()),
-        Boolean.toString(how.symmetricOutput()),
+        tuning.method().name(),
+        Integer.toString(tuning.splits()),
+        tuning.boundaries().stream().map(String::valueOf).collect(Collectors.joining("-")),
+        Integer.toString(tuning.streams()),
+        tuning.order().name(),
+        tuning.transport().name(),
+        Integer.toString(tuning.workers()),
+        tuning.priority().name(),
+        Boolean.toString(tuning.replayed()),
+        Boolean.toString(tuning.symmetricOutput()),
         Integer.toString(factor));
   }
 
@@ -204,7 +204,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   }
 
   Pipeline.Builder builder(CaseContext context) {
-    var builder = Pipeline.on(context.group()).gemm(spec).overlap(how).memory(context.kind());
+    var builder = Pipeline.on(context.group()).gemm(spec).overlap(tuning).memory(context.kind());
     if (spec.outputDtype().isFp8()) {
       builder.scales(INPUT_SCALE, WEIGHT_SCALE, OUTPUT_SCALE);
     } else if (spec.isScaled()) {
@@ -247,38 +247,38 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   private void compare(
       Pipeline pipe, Function<Part, TensorView> tensors, int round, int run, Findings findings) {
     var place = pipe.group().place();
-    var as =
+    var name =
         "%s, %s%s on rank %s, round %d, run %d: "
-            .formatted(spec, how, factor == 1 ? "" : ", integers x " + factor, place, round, run);
+            .formatted(spec, tuning, factor == 1 ? "" : ", integers x " + factor, place, round, run);
     var plain = plain(place, round, run);
     var sums = plain.output();
     var dtype = spec.outputDtype();
     var got = tensors.apply(Part.OUTPUT).toFloats();
     if (spec.has(Feature.GELU)) {
       findings.same(
-          as + "pre-activation",
+          name + "pre-activation",
           PlainCase.rounded(PlainCase.beside(dtype), sums),
           tensors.apply(Part.PRE_ACTIVATION).toFloats());
-      findings.activated(as + "output", dtype, plain.activated(), PlainCase.outScale(spec), got);
+      findings.activated(name + "output", dtype, plain.activated(), PlainCase.outScale(spec), got);
     } else {
-      findings.same(as + "output", PlainCase.stored(spec, sums), got);
+      findings.same(name + "output", PlainCase.stored(spec, sums), got);
     }
     if (spec.has(Feature.GATHERED_INPUT)) {
       findings.same(
-          as + "gathered input", plain.wholeInput(), tensors.apply(Part.GATHERED_INPUT).toFloats());
+          name + "gathered input", plain.wholeInput(), tensors.apply(Part.GATHERED_INPUT).toFloats());
     }
     if (spec.pattern().beside()) {
       var beside = tensors.apply(Part.BESIDE_OUTPUT);
       findings.same(
-          as + "output beside",
+          name + "output beside",
           PlainCase.rounded(beside.dtype(), plain.besideOutput()),
           beside.toFloats());
     }
     if (spec.isScaled()) {
-      compareAmax(pipe, PlainCase.largest(plain.activated()), as, findings);
+      compareAmax(pipe, PlainCase.largest(plain.activated()), name, findings);
     }
-    if (how.symmetricOutput()) {
-      comparePeer(pipe, round, run, as, findings);
+    if (tuning.symmetricOutput()) {
+      comparePeer(pipe, round, run, name, findings);
     }
   }
 
@@ -286,7 +286,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   private PlainCase plain(Place place, int round, int run) {
     return new PlainCase(
         spec,
-        how,
+        tuning,
         place,
         operand ->
             rank ->
@@ -297,15 +297,15 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
                         : given(round, rank, operand, size));
   }
 
-  private static void compareAmax(Pipeline pipe, float mine, String as, Findings findings) {
+  private static void compareAmax(Pipeline pipe, float mine, String name, Findings findings) {
     float largest = 0;
     for (double each : pipe.group().gather((double) mine)) {
       largest = Math.max(largest, (float) each);
     }
-    findings.near(as + "amax", new float[] {largest}, new float[] {pipe.amax()}, 0, AMAX_RTOL);
+    findings.near(name + "amax", new float[] {largest}, new float[] {pipe.amax()}, 0, AMAX_RTOL);
   }
 
-  private void comparePeer(Pipeline pipe, int round, int run, String as, Findings findings) {
+  private void comparePeer(Pipeline pipe, int round, int run, String name, Findings findings) {
     var place = pipe.group().place();
     pipe.group().barrier();
     int peer = (place.rank() + 1) % place.size();
@@ -313,7 +313,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     pipe.group().barrier();
     if (!spec.has(Feature.GELU)) {
       findings.same(
-          as + "rank " + peer + "'s output",
+          name + "rank " + peer + "'s output",
           PlainCase.stored(spec, plain(new Place(peer, place.size()), round, run).output()),
           ofPeer);
     }

@@ -34,7 +34,7 @@ final class PlainCase {
   }
 
   private final GemmSpec spec;
-  private final Overlap how;
+  private final Overlap tuning;
   private final Place place;
 
   /// Numbers by operand, rank and size.
@@ -42,11 +42,11 @@ final class PlainCase {
 
   PlainCase(
       GemmSpec spec,
-      Overlap how,
+      Overlap tuning,
       Place place,
       Function<Operand, IntFunction<IntFunction<float[]>>> given) {
     this.spec = spec;
-    this.how = how;
+    this.tuning = tuning;
     this.place = place;
     this.given = given;
   }
@@ -182,7 +182,7 @@ final class PlainCase {
         float value = 0;
         for (int rank : order(i)) {
           value += rounded(type, products[rank][i][j]);
-          value = how.method() == Method.RING ? rounded(type, value) : value;
+          value = tuning.method() == Method.RING ? rounded(type, value) : value;
         }
         sum[i][j] = rounded(type, value);
       }
@@ -200,10 +200,10 @@ final class PlainCase {
       var rows = part(spec.m(), ranks, rank);
       owner = row >= rows.start && row < rows.start + rows.length ? rank : owner;
     }
-    int direction = how.order() == ChunkOrder.PREVIOUS_FIRST ? -1 : 1;
+    int direction = tuning.order() == ChunkOrder.PREVIOUS_FIRST ? -1 : 1;
     for (int i = 0; i < ranks; i++) {
       order[i] =
-          how.method() == Method.RING ? Math.floorMod(owner + direction * (i + 1), ranks) : i;
+          tuning.method() == Method.RING ? Math.floorMod(owner + direction * (i + 1), ranks) : i;
     }
     return order;
   }
@@ -214,9 +214,9 @@ final class PlainCase {
     var flat = new float[spec.m() * spec.k()];
     for (int row = 0; row < spec.m(); row++) {
       for (int column = 0; column < spec.k(); column++) {
-        int at =
+        int index =
             spec.has(Feature.TRANSPOSED_INPUT) ? column * spec.m() + row : row * spec.k() + column;
-        flat[at] = whole[row][column];
+        flat[index] = whole[row][column];
       }
     }
     return flat;

@@ -123,12 +123,12 @@ public record Programs(
         return parts.get(random.nextInt(parts.size()));
       }
       var members = members();
-      int which = random.nextInt(16);
-      return which < 8
+      int index = random.nextInt(16);
+      return index < 8
           ? pipeline(members)
-          : which < 12
+          : index < 12
               ? collective(members)
-              : new Program.Part(which < 14 ? views() : refused(members), members, any(kinds()));
+              : new Program.Part(index < 14 ? views() : refused(members), members, any(kinds()));
     }
 
     private List<Integer> members() {
@@ -269,28 +269,28 @@ public record Programs(
 
     private Overlap how(Capabilities.Row row, GemmSpec spec, int members) {
       var method = row.method();
-      var how =
+      var tuning =
           PipelineCases.overlap(method, 1 + random.nextInt(MOST_SPLITS))
               .over(row.transport())
               .order(any(orders(method)))
               .priority(any(List.of(Priority.values())));
       if (row.transport() == Transport.WORKERS) {
-        how = how.workers(1 + random.nextInt(MOST_WORKERS));
+        tuning = tuning.workers(1 + random.nextInt(MOST_WORKERS));
       }
       if (method != Method.BULK && method != Method.UNFUSED) {
-        how = how.streams(1 + random.nextInt(MOST_STREAMS));
+        tuning = tuning.streams(1 + random.nextInt(MOST_STREAMS));
         int largest = PipelineCases.largestPart(spec, method, members);
         if (largest > 1 && random.nextInt(3) == 0) {
-          how = how.boundaries(cuts(largest));
+          tuning = tuning.boundaries(cuts(largest));
         }
       }
       if (random.nextInt(3) == 0) {
-        how = how.replay();
+        tuning = tuning.replay();
       }
-      var placed = how.outputInSymmetricMemory();
+      var placed = tuning.outputInSymmetricMemory();
       return random.nextInt(3) == 0 && PipelineCases.isPossible(spec, placed, members)
           ? placed
-          : how;
+          : tuning;
     }
 
     private static List<ChunkOrder> orders(Method method) {

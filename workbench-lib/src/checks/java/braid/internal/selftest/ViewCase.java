@@ -190,18 +190,18 @@ public record ViewCase(DType dtype, int rows, int columns, long seed) implements
       int other = random.nextInt(size());
       var range = slice(random);
       int column = random.nextInt(tested.columns);
-      var as = "%s on rank %s, %s: ".formatted(tested.text(), context.group().place(), when);
+      var name = "%s on rank %s, %s: ".formatted(tested.text(), context.group().place(), when);
       context.alteration().accept(tensor.local());
-      same(as + "my part", parts[me()], tensor.local(), findings);
+      same(name + "my part", parts[me()], tensor.local(), findings);
       same(
-          as
+          name
               + "rows %d..%d of rank %d"
                   .formatted(range.start(), range.start() + range.count(), other),
           part(other, range),
           tensor.on(other).rows(range.start(), range.count()),
           findings);
       findings.same(
-          as + "number %d, %d of rank %d".formatted(range.start(), column, other),
+          name + "number %d, %d of rank %d".formatted(range.start(), column, other),
           new float[] {parts[other][range.start() * tested.columns + column]},
           new float[] {tensor.all().get(other, range.start(), column)});
       var all = new float[size() * tested.rows * tested.columns];
@@ -209,11 +209,11 @@ public record ViewCase(DType dtype, int rows, int columns, long seed) implements
         System.arraycopy(
             parts[rank], 0, all, rank * tested.rows * tested.columns, parts[rank].length);
       }
-      same(as + "all parts", all, tensor.all(), findings);
+      same(name + "all parts", all, tensor.all(), findings);
     }
 
-    private static void same(String of, float[] wanted, TensorView got, Findings findings) {
-      findings.same(of, wanted, got.toFloats());
+    private static void same(String subject, float[] wanted, TensorView got, Findings findings) {
+      findings.same(subject, wanted, got.toFloats());
     }
 
     @Override

@@ -98,7 +98,7 @@ public final class WrittenSchedules {
           peers.forEach(peer -> p.await(comm, begun, peer));
           for (int chunk = chunks - 1; chunk >= 0; chunk--) {
             int piece = chunks - chunk;
-            int at = chunk;
+            int index = chunk;
             p.copy(
                 comm,
                 piece,
@@ -107,8 +107,8 @@ public final class WrittenSchedules {
                         peer -> {
                           var rows = rows(spec, ranks, peer);
                           return new Step.Move(
-                              input.on(peer, new Slice(0, rows.length()).part(chunks, at)),
-                              all.on(me, rows.part(chunks, at)));
+                              input.on(peer, new Slice(0, rows.length()).part(chunks, index)),
+                              all.on(me, rows.part(chunks, index)));
                         })
                     .toList());
             p.after(math, piece, comm);
@@ -173,9 +173,9 @@ public final class WrittenSchedules {
     return new Slice(0, spec.m()).part(ranks, rank);
   }
 
-  private static List<Integer> others(Program p, IntPredicate which) {
+  private static List<Integer> others(Program p, IntPredicate condition) {
     return IntStream.range(0, p.ranks())
-        .filter(rank -> rank != p.rank() && which.test(rank))
+        .filter(rank -> rank != p.rank() && condition.test(rank))
         .boxed()
         .toList();
   }

@@ -46,7 +46,7 @@ public record CollectiveCall(
         : new LibraryRequest(collective, piece(x, rank), piece(y, rank), root);
   }
 
-  private static TensorPart piece(ReachableTensor of, int rank) {
-    return new TensorPart(of.dtype(), of.on(rank), of.attachment());
+  private static TensorPart piece(ReachableTensor tensor, int rank) {
+    return new TensorPart(tensor.dtype(), tensor.on(rank), tensor.attachment());
   }
 }

@@ -254,37 +254,37 @@ public final class CollectiveEngine implements AutoCloseable {
 
   /// Sets up a library on all ranks together, once. If it is missing on one rank, this fails on all
   /// ranks, and collectives remain usable as before.
-  public void setUp(Library which) {
-    Supplier<String> label = () -> "set up collectives by " + which;
+  public void setUp(Library requested) {
+    Supplier<String> label = () -> "set up collectives by " + requested;
     check(
         label.get(),
         exclusively(
             label,
             _ -> {
-              if (libraries.containsKey(which)) {
+              if (libraries.containsKey(requested)) {
                 return Optional.empty();
               }
-              var missing = missing(label.get(), which);
+              var missing = missing(label.get(), requested);
               if (missing.isEmpty()) {
-                var _ = library(which);
+                var _ = library(requested);
               }
               return missing;
             }));
   }
 
-  private Optional<Refusal> missing(String label, Library which) {
-    var reasons = meet(label, group.backend().missing(which).orElse(NONE));
+  private Optional<Refusal> missing(String label, Library library) {
+    var reasons = meet(label, group.backend().missing(library).orElse(NONE));
     return IntStream.range(0, reasons.size())
         .filter(rank -> !reasons.get(rank).isEmpty())
         .mapToObj(rank -> new Refusal("rank %d: %s".formatted(rank, reasons.get(rank))))
         .findFirst();
   }
 
-  private LibraryCollectives library(Library which) {
-    var existing = libraries.get(which);
+  private LibraryCollectives library(Library library) {
+    var existing = libraries.get(library);
     if (existing == null) {
-      existing = group.backend().library(which, group.rendezvous());
-      libraries.put(which, existing);
+      existing = group.backend().library(library, group.rendezvous());
+      libraries.put(library, existing);
     }
     return existing;
   }
@@ -300,7 +300,7 @@ public final class CollectiveEngine implements AutoCloseable {
   public record Landing(
       MessageHeader header,
       int peer,
-      ReachableTensor into,
+      ReachableTensor target,
       Function<String, Optional<ReachableTensor>> tensors) {}
 
   /// Sends a message and waits until it is read. A message of a rank to itself is copied at once,
@@ -334,17 +334,17 @@ public final class CollectiveEngine implements AutoCloseable {
         : state.messages().awaitRead(out.header(), out.peer());
   }
 
-  private Optional<Refusal> receiveOwn(CollectiveRoute route, Landing in) {
+  private Optional<Refusal> receiveOwn(CollectiveRoute route, Landing landing) {
     var sent = selfMessages.poll();
     if (sent == null) {
       return Optional.of(
           new Refusal("this rank has sent nothing to itself; send before it receives"));
     }
     try (var memory = sent.memory()) {
-      if (!sent.header().fits(in.header())) {
-        return Optional.of(Messages.mismatch(in.peer(), sent.header()));
+      if (!sent.header().fits(landing.header())) {
+        return Optional.of(Messages.mismatch(landing.peer(), sent.header()));
       }
-      copyOwn(route, in.header(), memory.segment(), in.into().on(in.peer()));
+      copyOwn(route, landing.header(), memory.segment(), landing.target().on(landing.peer()));
       return Optional.empty();
     }
   }
@@ -363,60 +363,60 @@ public final class CollectiveEngine implements AutoCloseable {
   }
 
   /// Waits for the next message from a rank and copies it.
-  public void receive(CollectiveRoute route, Landing in) {
-    var label = "receive into %s from rank %d".formatted(in.header(), in.peer());
-    check(label, exclusively(() -> label, state -> receive(state, route, in)));
+  public void receive(CollectiveRoute route, Landing landing) {
+    var label = "receive into %s from rank %d".formatted(landing.header(), landing.peer());
+    check(label, exclusively(() -> label, state -> receive(state, route, landing)));
   }
 
   /// Sends and receives at the same time, so that ranks may exchange messages in a ring.
-  public void sendReceive(CollectiveRoute route, Message out, Landing in) {
+  public void sendReceive(CollectiveRoute route, Message out, Landing landing) {
     var label =
         "sendReceive of %s to rank %d and into %s from rank %d"
-            .formatted(out.header(), out.peer(), in.header(), in.peer());
+            .formatted(out.header(), out.peer(), landing.header(), landing.peer());
     check(
         label,
         exclusively(
             () -> label,
             state -> {
               post(state, route, out);
-              var refused = receive(state, route, in);
+              var refused = receive(state, route, landing);
               var notTaken = awaitRead(state, out);
               return refused.isPresent() ? refused : notTaken;
             }));
   }
 
-  private Optional<Refusal> receive(CollectiveState state, CollectiveRoute route, Landing in) {
-    if (isOwn(in.peer())) {
-      return receiveOwn(route, in);
+  private Optional<Refusal> receive(CollectiveState state, CollectiveRoute route, Landing landing) {
+    if (isOwn(landing.peer())) {
+      return receiveOwn(route, landing);
     }
     return state
         .messages()
         .receive(
-            in.header(),
-            in.peer(),
+            landing.header(),
+            landing.peer(),
             sent -> {
-              var source = in.tensors().apply(sent.identity());
+              var source = landing.tensors().apply(sent.identity());
               if (source.isEmpty()) {
                 return Optional.of(
                     "%s is closed on rank %d; close it after it was received"
                         .formatted(sent, group.place().rank()));
               }
-              copy(source.get(), in, route);
+              copy(source.get(), landing, route);
               return Optional.empty();
             });
   }
 
-  private void copy(ReachableTensor source, Landing in, CollectiveRoute route) {
+  private void copy(ReachableTensor source, Landing landing, CollectiveRoute route) {
     var stream = communication(route);
     stream.turn(iteration, step);
-    Supplier<String> label = () -> in("%s from rank %d".formatted(in.header(), in.peer()));
-    stream.copy(Work.of(label), source.on(in.peer()), in.into().on(group.place().rank()));
+    Supplier<String> label = () -> in("%s from rank %d".formatted(landing.header(), landing.peer()));
+    stream.copy(Work.of(label), source.on(landing.peer()), landing.target().on(group.place().rank()));
     stream.synchronize(label);
   }
 
   private void check(String label, Optional<Refusal> refusal) {
     if (refusal.isPresent()) {
-      throw new BraidException("%s: %s".formatted(in(label), refusal.get().why()));
+      throw new BraidException("%s: %s".formatted(in(label), refusal.get().reason()));
     }
   }
 
@@ -465,16 +465,16 @@ public final class CollectiveEngine implements AutoCloseable {
   }
 
   private BraidException unusable(String label) {
-    var why = failure;
-    if (why == null) {
+    var cause = failure;
+    if (cause == null) {
       return new BraidException(
           "%s: collectives are not set up; call Collectives.on(group) again on every rank"
               .formatted(in(label)));
     }
     return new BraidException(
         "%s: an earlier collective failed (%s) and ranks may be at different steps; call Collectives.on(group) again on every rank"
-            .formatted(in(label), why.getMessage()),
-        why);
+            .formatted(in(label), cause.getMessage()),
+        cause);
   }
 
   /// Profiles calls of this thread, which set [#iteration].

@@ -73,9 +73,9 @@ final class Mailbox implements AutoCloseable {
   }
 
   /// Refuses message `number`, with the reason.
-  void refuse(int from, int epoch, int number, String why) {
+  void refuse(int from, int epoch, int number, String reason) {
     var mine = entry(place.rank(), from);
-    write(mine, REFUSAL, why.getBytes(StandardCharsets.UTF_8), REFUSAL_BYTES);
+    write(mine, REFUSAL, reason.getBytes(StandardCharsets.UTF_8), REFUSAL_BYTES);
     WORD.setOpaque(mine, REFUSED, stamp(epoch, number));
     acknowledge(from, epoch, number);
   }

@@ -36,8 +36,8 @@ public record MessageHeader(String identity, String dtype, String shape, String 
   }
 
   /// Returns whether this tensor can be received into the other one.
-  boolean fits(MessageHeader into) {
-    return dtype.equals(into.dtype) && shape.equals(into.shape);
+  boolean fits(MessageHeader target) {
+    return dtype.equals(target.dtype) && shape.equals(target.shape);
   }
 
   String type() {

@@ -23,7 +23,7 @@ final class Messages {
   }
 
   /// The outcome of a message that was refused.
-  record Refusal(String why) {}
+  record Refusal(String reason) {}
 
   private final Mailbox mailbox;
   private final Waits waits;
@@ -69,12 +69,12 @@ final class Messages {
 
   /// Waits for the next message from a rank and copies it. A message that does not fit is refused:
   /// it is consumed, and its sender gets the refusal.
-  Optional<Refusal> receive(MessageHeader into, int from, Receipt receipt) {
+  Optional<Refusal> receive(MessageHeader target, int from, Receipt receipt) {
     int number = ++received[from];
-    await(from, () -> "to send " + into, nanos -> mailbox.awaitPosted(from, epoch, number, nanos));
+    await(from, () -> "to send " + target, nanos -> mailbox.awaitPosted(from, epoch, number, nanos));
     var header = mailbox.header(from);
-    if (!header.fits(into)) {
-      mailbox.refuse(from, epoch, number, "rank %d receives into %s".formatted(place.rank(), into));
+    if (!header.fits(target)) {
+      mailbox.refuse(from, epoch, number, "rank %d receives into %s".formatted(place.rank(), target));
       return Optional.of(mismatch(from, header));
     }
     var problem = receipt.take(header);

@@ -97,9 +97,9 @@ public final class RankContext implements AutoCloseable {
     int rank = env.world().rank();
     return env.store()
         .map(
-            at ->
+            address ->
                 new RankContext(
-                    env, at.token(), StoreClient.connect(at.host(), at.port(), at.token(), rank)))
+                    env, address.token(), StoreClient.connect(address.host(), address.port(), address.token(), rank)))
         .orElseGet(
             () ->
                 new RankContext(

@@ -137,11 +137,11 @@ public final class CudaBackend implements Backend {
 
   @Override
   public LibraryCollectives library(Library library, Supplier<Rendezvous> rendezvous) {
-    var why = missing(library);
-    if (why.isPresent()) {
+    var reason = missing(library);
+    if (reason.isPresent()) {
       throw new BraidException(
           "library %s is not available: %s; use over(COPY_ENGINE) or pushing()"
-              .formatted(library, why.get()));
+              .formatted(library, reason.get()));
     }
     device.gpu().use();
     Supplier<Rendezvous> meeting = () -> communicators.closingUnused(rendezvous.get());

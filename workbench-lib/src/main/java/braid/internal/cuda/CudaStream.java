@@ -115,8 +115,8 @@ final class CudaStream implements Stream {
   }
 
   /// Adds the work enqueued from now on to a program instead of running it; null ends this.
-  void compileInto(@Nullable CudaExecutable into) {
-    program = into;
+  void compileInto(@Nullable CudaExecutable target) {
+    program = target;
   }
 
   /// Begins recording into a graph, for odd or even steps.
@@ -149,10 +149,10 @@ final class CudaStream implements Stream {
     long target = transfer.to().address();
     long rowBytes = transfer.rowBytes();
     if (transfer.isOnePiece()) {
-      return on -> on.copy(target, source, rowBytes);
+      return stream -> stream.copy(target, source, rowBytes);
     }
-    return on ->
-        on.copyRows(
+    return lane ->
+        lane.copyRows(
             target, transfer.toPitch(), source, transfer.fromPitch(), rowBytes, transfer.rows());
   }
 
@@ -176,7 +176,7 @@ final class CudaStream implements Stream {
     submit(
         () -> {
           if (!recording) {
-            launch(work, Stage.COPY, bytes, 0, on -> on.copyAll(together));
+            launch(work, Stage.COPY, bytes, 0, stream -> stream.copyAll(together));
             return;
           }
           for (int i = 0; i < together.size(); i++) {
@@ -186,7 +186,7 @@ final class CudaStream implements Stream {
                 Stage.COPY,
                 copy.bytes(),
                 0,
-                on -> on.copy(copy.to(), copy.from(), copy.bytes()));
+                queue -> queue.copy(copy.to(), copy.from(), copy.bytes()));
           }
         });
   }
@@ -200,7 +200,7 @@ final class CudaStream implements Stream {
   public void zero(Work work, MemorySegment memory) {
     long address = memory.address();
     long bytes = memory.byteSize();
-    enqueue(work, Stage.LOCAL, bytes, 0, on -> on.fill(address, (byte) 0, bytes));
+    enqueue(work, Stage.LOCAL, bytes, 0, stream -> stream.fill(address, (byte) 0, bytes));
   }
 
   @Override
@@ -211,7 +211,7 @@ final class CudaStream implements Stream {
           Stage.GEMM,
           operand.source().segment().byteSize(),
           0,
-          on -> device.multiplier().refresh(on, operand));
+          stream -> device.multiplier().refresh(stream, operand));
     }
   }
 
@@ -241,8 +241,8 @@ final class CudaStream implements Stream {
   private void enqueue(Work work, Attender.Prepared prepared, long flops) {
     var described =
         prepared
-            .by()
-            .map(by -> new Work(work.chunk(), () -> work + by, () -> work.label().get() + by))
+            .library()
+            .map(cause -> new Work(work.chunk(), () -> work + cause, () -> work.label().get() + cause))
             .orElse(work);
     enqueue(described, Stage.ATTENTION, 0, flops, prepared.launch());
   }
@@ -287,11 +287,11 @@ final class CudaStream implements Stream {
   }
 
   private void operate(Supplier<MemoryOperation> operation) {
-    var into = program;
-    if (into == null) {
+    var target = program;
+    if (target == null) {
       gpu.memoryOperations(List.of(operation.get()));
     } else {
-      into.add(this, operation);
+      target.add(this, operation);
     }
   }
 
@@ -303,8 +303,8 @@ final class CudaStream implements Stream {
 
   @Override
   public Event mark() {
-    var into = program;
-    var event = into == null ? reusableEvent() : into.keep(device.gpu().event(false));
+    var target = program;
+    var event = target == null ? reusableEvent() : target.keep(device.gpu().event(false));
     submit(() -> gpu.record(event));
     return new CudaEvent(event);
   }
@@ -435,11 +435,11 @@ final class CudaStream implements Stream {
   }
 
   private void submit(Runnable call) {
-    var into = program;
-    if (into == null) {
+    var target = program;
+    if (target == null) {
       call.run();
     } else {
-      into.add(call);
+      target.add(call);
     }
   }
 

@@ -95,10 +95,10 @@ public final class Recorder implements AutoCloseable {
       long flops,
       boolean intoGraph,
       Launch launch,
-      GpuStream on) {
+      GpuStream stream) {
     var current = recording;
     if (current == null) {
-      launch.on(on);
+      launch.on(stream);
       return;
     }
     long id;
@@ -108,12 +108,12 @@ public final class Recorder implements AutoCloseable {
           new Attribution.Operation(id, track, current.group, work, stage, bytes, flops));
     }
     if (intoGraph) {
-      launch.on(on);
+      launch.on(stream);
       current.cupti.claimNodes(id);
     } else {
       current.cupti.push(id);
       try {
-        launch.on(on);
+        launch.on(stream);
       } finally {
         current.cupti.pop();
       }

@@ -23,9 +23,9 @@ public final class WorkerCopies {
     long to = transfer.to().address();
     long from = transfer.from().address();
     if (!transfer.isOnePiece()) {
-      return on ->
+      return stream ->
           kernels.copyRows(
-              on,
+              stream,
               workers,
               to,
               transfer.toPitch(),
@@ -36,7 +36,7 @@ public final class WorkerCopies {
     }
     long bytes = transfer.bytes();
     return bulk && Kernels.fitsTma(to, from, bytes)
-        ? on -> kernels.copyTma(on, workers, to, from, bytes)
-        : on -> kernels.copy(on, workers, to, from, bytes);
+        ? lane -> kernels.copyTma(lane, workers, to, from, bytes)
+        : queue -> kernels.copy(queue, workers, to, from, bytes);
   }
 }

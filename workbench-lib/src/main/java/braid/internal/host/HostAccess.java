@@ -24,8 +24,8 @@ public final class HostAccess implements Inspection {
   }
 
   @Override
-  public void read(MemorySegment from, MemorySegment into) {
-    into.copyFrom(from);
+  public void read(MemorySegment from, MemorySegment target) {
+    target.copyFrom(from);
   }
 
   @Override
@@ -103,16 +103,16 @@ public final class HostAccess implements Inspection {
   }
 
   @Override
-  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound by) {
+  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound bound) {
     long count = sizes.byteSize() / Float.BYTES;
     for (long i = 0; i < count; i++) {
       float size = DType.FP32.load(sizes, i);
-      if (size <= by.exact()) {
+      if (size <= bound.exact()) {
         continue;
       }
       // In double precision, exact enough to be rounded outward.
-      double far = Double.isFinite(size) ? (double) by.share() * size + by.least() : INFINITE;
-      boolean anything = by.overflows() && far == INFINITE;
+      double far = Double.isFinite(size) ? (double) bound.share() * size + bound.least() : INFINITE;
+      boolean anything = bound.overflows() && far == INFINITE;
       float lower = DType.FP32.load(low, i);
       if (Float.isFinite(lower) || anything) {
         DType.FP32.store(low, i, anything ? Float.NEGATIVE_INFINITY : down(lower - far));
@@ -170,9 +170,9 @@ public final class HostAccess implements Inspection {
   }
 
   @Override
-  public void load(DType dtype, MemorySegment memory, float[] into) {
-    for (int i = 0; i < into.length; i++) {
-      into[i] = dtype.load(memory, i);
+  public void load(DType dtype, MemorySegment memory, float[] target) {
+    for (int i = 0; i < target.length; i++) {
+      target[i] = dtype.load(memory, i);
     }
   }
 

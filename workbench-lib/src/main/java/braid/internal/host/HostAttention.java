@@ -134,7 +134,7 @@ final class HostAttention implements AutoCloseable {
     private void begin(int head, int row, int rows) {
       var result = block.result();
       for (int i = 0; i < rows; i++) {
-        int at = i * headSize;
+        int index = i * headSize;
         float lse =
             block.continued()
                 ? result.lse().segment().getAtIndex(ValueLayout.JAVA_FLOAT, lseIndex(head, row + i))
@@ -142,7 +142,7 @@ final class HostAttention implements AutoCloseable {
         most[i] = lse;
         if (lse == Float.NEGATIVE_INFINITY) {
           sums[i] = 0;
-          Arrays.fill(outputs, at, at + headSize, 0);
+          Arrays.fill(outputs, index, index + headSize, 0);
         } else {
           sums[i] = 1;
           MemorySegment.copy(
@@ -150,7 +150,7 @@ final class HostAttention implements AutoCloseable {
               ValueLayout.JAVA_FLOAT,
               outputIndex(head, row + i) * Float.BYTES,
               outputs,
-              at,
+              index,
               headSize);
         }
       }
@@ -192,19 +192,19 @@ final class HostAttention implements AutoCloseable {
 
     /// Replaces the scores of a row by their weights, and rescales what was summed before.
     ///
-    /// @param at first score of the row
+    /// @param index first score of the row
     /// @param seen first key that the row sees
     /// @param unseen end of these keys, exclusive
-    private void weigh(int i, int at, int keys, int seen, int unseen) {
+    private void weigh(int i, int index, int keys, int seen, int unseen) {
       if (seen >= unseen) {
-        Arrays.fill(scores, at, at + keys, 0);
+        Arrays.fill(scores, index, index + keys, 0);
         return;
       }
-      float largest = AttentionTile.largest(scores, at + seen, at + unseen, most[i]);
+      float largest = AttentionTile.largest(scores, index + seen, index + unseen, most[i]);
       float kept = most[i] == largest ? 1 : AttentionTile.exp(most[i] - largest);
-      float sum = AttentionTile.weigh(scores, at + seen, at + unseen, largest);
-      Arrays.fill(scores, at, at + seen, 0);
-      Arrays.fill(scores, at + unseen, at + keys, 0);
+      float sum = AttentionTile.weigh(scores, index + seen, index + unseen, largest);
+      Arrays.fill(scores, index, index + seen, 0);
+      Arrays.fill(scores, index + unseen, index + keys, 0);
       sums[i] = sums[i] * kept + sum;
       most[i] = largest;
       if (kept != 1) {
@@ -245,14 +245,14 @@ final class HostAttention implements AutoCloseable {
         matrix.segment().asSlice(skipped * Float.BYTES), matrix.stride(), transposed);
   }
 
-  private static void store(float[] from, int at, int count, Matrix to, long index) {
+  private static void store(float[] from, int position, int count, Matrix to, long index) {
     if (to.dtype().isStoredAsFp32()) {
       MemorySegment.copy(
-          from, at, to.segment(), ValueLayout.JAVA_FLOAT, index * Float.BYTES, count);
+          from, position, to.segment(), ValueLayout.JAVA_FLOAT, index * Float.BYTES, count);
       return;
     }
     for (int i = 0; i < count; i++) {
-      to.dtype().store(to.segment(), index + i, from[at + i]);
+      to.dtype().store(to.segment(), index + i, from[position + i]);
     }
   }
 

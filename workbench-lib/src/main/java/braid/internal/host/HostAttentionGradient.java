@@ -281,9 +281,9 @@ final class HostAttentionGradient implements AutoCloseable {
       for (int i = 0; i < rows; i++) {
         int seen = Math.clamp(block.firstSeen(row + i) - from, 0, keys);
         int unseen = Math.clamp(block.endSeen(row + i) - from, seen, keys);
-        long at = (long) (row + i) * heads + head;
-        float lse = block.result().lse().segment().getAtIndex(ValueLayout.JAVA_FLOAT, at);
-        float delta = deltas[(int) at];
+        long index = (long) (row + i) * heads + head;
+        float lse = block.result().lse().segment().getAtIndex(ValueLayout.JAVA_FLOAT, index);
+        float delta = deltas[(int) index];
         int first = i * keys;
         for (int j = first; j < first + seen; j++) {
           weights[j] = 0;
@@ -310,7 +310,7 @@ final class HostAttentionGradient implements AutoCloseable {
       int count = rows * headSize;
       MemorySegment.copy(from, ValueLayout.JAVA_FLOAT, 0, numbers, 0, count);
       for (int i = 0; i < rows; i++) {
-        long at = (long) (row + i) * to.stride() + column;
+        long index = (long) (row + i) * to.stride() + column;
         if (adds) {
           load(to, row + i, column, more, 0, headSize);
           for (int j = 0; j < headSize; j++) {
@@ -322,15 +322,15 @@ final class HostAttentionGradient implements AutoCloseable {
             i * headSize,
             to.segment(),
             ValueLayout.JAVA_FLOAT,
-            at * Float.BYTES,
+            index * Float.BYTES,
             headSize);
       }
     }
 
-    private static void load(Matrix from, int row, int column, float[] into, int at, int count) {
+    private static void load(Matrix from, int row, int column, float[] target, int index, int count) {
       long first = (long) row * from.stride() + column;
       MemorySegment.copy(
-          from.segment(), ValueLayout.JAVA_FLOAT, first * Float.BYTES, into, at, count);
+          from.segment(), ValueLayout.JAVA_FLOAT, first * Float.BYTES, target, index, count);
     }
 
     private Blas.Factor factor(Matrix matrix, int row, int head, boolean transposed) {

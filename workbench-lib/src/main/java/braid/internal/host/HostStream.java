@@ -99,8 +99,8 @@ final class HostStream implements Stream {
 
   /// Sets whether signals alternate between two values and are compared for equality, as in GPU
   /// graphs: every recorded run on the host tests that two values are enough.
-  void alternate(boolean on) {
-    alternating = on;
+  void alternate(boolean enabled) {
+    alternating = enabled;
   }
 
   @Override
@@ -232,8 +232,8 @@ final class HostStream implements Stream {
   }
 
   /// Returns 1 or 2; 0 is the initial value of a word.
-  private static int parity(Turn of) {
-    return 1 + of.step() % 2;
+  private static int parity(Turn turn) {
+    return 1 + turn.step() % 2;
   }
 
   @Override

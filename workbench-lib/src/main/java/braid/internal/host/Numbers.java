@@ -71,14 +71,14 @@ public final class Numbers {
     }
   }
 
-  static void scale(MemorySegment values, float by) {
-    if (by == 1) {
+  static void scale(MemorySegment values, float amount) {
+    if (amount == 1) {
       return;
     }
     long count = values.byteSize() / Float.BYTES;
     for (long i = 0; i < count; i++) {
       values.setAtIndex(
-          ValueLayout.JAVA_FLOAT, i, by * values.getAtIndex(ValueLayout.JAVA_FLOAT, i));
+          ValueLayout.JAVA_FLOAT, i, amount * values.getAtIndex(ValueLayout.JAVA_FLOAT, i));
     }
   }
 

@@ -108,44 +108,44 @@ public final class RecordJson {
 
   /// Reads a value of a type.
   ///
-  /// @param where position in the document, for messages
+  /// @param place position in the document, for messages
   /// @throws BraidException that names the position
-  public Object read(String where, JsonElement json, Type declared) {
+  public Object read(String place, JsonElement json, Type declared) {
     var type = raw(declared);
     if (named.containsKey(type)) {
-      var value = named.get(type).get(text(where, json));
+      var value = named.get(type).get(text(place, json));
       if (value == null) {
-        throw invalid(where, "one of " + String.join(", ", named.get(type).keySet()), json);
+        throw invalid(place, "one of " + String.join(", ", named.get(type).keySet()), json);
       }
       return value;
     }
     if (type == Optional.class) {
       return json.isJsonNull()
           ? Optional.empty()
-          : Optional.of(read(where, json, argument(declared)));
+          : Optional.of(read(place, json, argument(declared)));
     }
     if (Collection.class.isAssignableFrom(type)) {
       if (!(json instanceof JsonArray array)) {
-        throw invalid(where, "a list", json);
+        throw invalid(place, "a list", json);
       }
       var all = type == List.class ? new ArrayList<Object>() : new LinkedHashSet<Object>();
       for (int i = 0; i < array.size(); i++) {
-        all.add(read("%s[%d]".formatted(where, i), array.get(i), argument(declared)));
+        all.add(read("%s[%d]".formatted(place, i), array.get(i), argument(declared)));
       }
       return all;
     }
     if (type.isSealed() || type.isRecord()) {
-      return record(where, json, type);
+      return record(place, json, type);
     }
     if (type.isEnum()) {
-      var name = text(where, json);
+      var name = text(place, json);
       return Arrays.stream(type.getEnumConstants())
           .filter(each -> ((Enum<?>) each).name().equals(name))
           .findFirst()
           .orElseThrow(
               () ->
                   invalid(
-                      where,
+                      place,
                       "one of "
                           + Arrays.stream(type.getEnumConstants())
                               .map(each -> ((Enum<?>) each).name())
@@ -153,25 +153,25 @@ public final class RecordJson {
                       json));
     }
     if (type == String.class) {
-      return text(where, json);
+      return text(place, json);
     }
     if (type == boolean.class) {
       if (json instanceof JsonPrimitive flag && flag.isBoolean()) {
         return flag.getAsBoolean();
       }
-      throw invalid(where, "true or false", json);
+      throw invalid(place, "true or false", json);
     }
-    return number(where, json, type);
+    return number(place, json, type);
   }
 
-  private Object record(String where, JsonElement json, Class<?> declared) {
+  private Object record(String place, JsonElement json, Class<?> declared) {
     if (!(json instanceof JsonObject object)) {
-      throw invalid(where, "an object", json);
+      throw invalid(place, "an object", json);
     }
     var type = declared;
     if (declared.isSealed()) {
       var classes = records(declared).toList();
-      var name = text(where + "." + TYPE, field(where, object, TYPE));
+      var name = text(place + "." + TYPE, field(place, object, TYPE));
       type =
           classes.stream()
               .filter(each -> each.getSimpleName().equals(name))
@@ -179,7 +179,7 @@ public final class RecordJson {
               .orElseThrow(
                   () ->
                       invalid(
-                          where + "." + TYPE,
+                          place + "." + TYPE,
                           "one of "
                               + classes.stream()
                                   .map(Class::getSimpleName)
@@ -196,20 +196,20 @@ public final class RecordJson {
       if (!known.contains(name)) {
         throw new BraidException(
             "%s: unknown field `%s`; known are %s"
-                .formatted(where, name, String.join(", ", known)));
+                .formatted(place, name, String.join(", ", known)));
       }
     }
     var values = new Object[components.length];
     for (int i = 0; i < components.length; i++) {
       var name = components[i].getName();
       values[i] =
-          read(where + "." + name, field(where, object, name), components[i].getGenericType());
+          read(place + "." + name, field(place, object, name), components[i].getGenericType());
     }
-    return created(where, type, components, values);
+    return created(place, type, components, values);
   }
 
   private static Object created(
-      String where, Class<?> type, RecordComponent[] components, Object[] values) {
+      String place, Class<?> type, RecordComponent[] components, Object[] values) {
     try {
       var constructor =
           type.getDeclaredConstructor(
@@ -218,28 +218,28 @@ public final class RecordJson {
       return constructor.newInstance(values);
     } catch (InvocationTargetException e) {
       var cause = e.getTargetException();
-      throw new BraidException(where + ": " + cause.getMessage(), cause);
+      throw new BraidException(place + ": " + cause.getMessage(), cause);
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException(e);
     }
   }
 
-  private static JsonElement field(String where, JsonObject object, String name) {
+  private static JsonElement field(String place, JsonObject object, String name) {
     var value = object.get(name);
     if (value == null) {
-      throw new BraidException("%s: field `%s` is missing".formatted(where, name));
+      throw new BraidException("%s: field `%s` is missing".formatted(place, name));
     }
     return value;
   }
 
-  private static String text(String where, JsonElement json) {
+  private static String text(String place, JsonElement json) {
     if (json instanceof JsonPrimitive text && text.isString()) {
       return text.getAsString();
     }
-    throw invalid(where, "a string", json);
+    throw invalid(place, "a string", json);
   }
 
-  private static Object number(String where, JsonElement json, Class<?> type) {
+  private static Object number(String place, JsonElement json, Class<?> type) {
     if (json instanceof JsonPrimitive number && number.isNumber()) {
       try {
         var exact = new BigDecimal(number.getAsString());
@@ -256,19 +256,19 @@ public final class RecordJson {
           return exact.doubleValue();
         }
       } catch (ArithmeticException _) {
-        throw invalid(where, "a whole number", json);
+        throw invalid(place, "a whole number", json);
       }
       throw new IllegalArgumentException("no JSON of " + type);
     }
-    throw invalid(where, "a number", json);
+    throw invalid(place, "a number", json);
   }
 
-  private static BraidException invalid(String where, String wanted, JsonElement found) {
+  private static BraidException invalid(String place, String wanted, JsonElement found) {
     var text = found.toString();
     return new BraidException(
         "%s must be %s but was %s"
             .formatted(
-                where,
+                place,
                 wanted,
                 text.length() > MOST_CHARACTERS
                     ? text.substring(0, MOST_CHARACTERS) + "..."

@@ -159,8 +159,8 @@ public final class Calls implements AutoCloseable {
   }
 
   /// Returns whether a board is still the one that the members share.
-  boolean isCurrent(Board which) {
-    return which.equals(board) && which.epoch() == waits.epoch() && !differed;
+  boolean isCurrent(Board expected) {
+    return expected.equals(board) && expected.epoch() == waits.epoch() && !differed;
   }
 
   /// Throws if another rank has made a different call. Every wait of the rank calls it.

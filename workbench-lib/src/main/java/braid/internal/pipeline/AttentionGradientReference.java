@@ -69,12 +69,12 @@ final class AttentionGradientReference {
       Arrays.fill(errors, 0);
     }
 
-    void add(double factor, double error, float[] numbers, int at) {
+    void add(double factor, double error, float[] numbers, int index) {
       for (int c = 0; c < headSize; c++) {
-        double product = factor * numbers[at + c];
+        double product = factor * numbers[index + c];
         sums[c] += product;
         sizes[c] += Math.abs(product);
-        errors[c] += error * Math.abs(numbers[at + c]);
+        errors[c] += error * Math.abs(numbers[index + c]);
       }
     }
 

@@ -158,8 +158,8 @@ final class AttentionReference {
     var statistics = parts.loaded(Part.LSE);
     for (int row = 0; row < tokens.rows(); row++) {
       for (int head = 0; head < spec.heads(); head++) {
-        int at = row * spec.heads() + head;
-        var wrong = compare(row, head, queries, outputs, statistics[at], given);
+        int index = row * spec.heads() + head;
+        var wrong = compare(row, head, queries, outputs, statistics[index], given);
         if (wrong.isPresent()) {
           return wrong;
         }
@@ -262,8 +262,8 @@ final class AttentionReference {
   private Optional<String> empty(int row, int head, int position, float[] output, float lse) {
     for (int c = 0; c < output.length; c++) {
       if (output[c] != 0) {
-        var where = "output[%d, %d]".formatted(row, head * spec.headSize() + c);
-        return wrong(where, position, head, output[c], 0, 0, null);
+        var place = "output[%d, %d]".formatted(row, head * spec.headSize() + c);
+        return wrong(place, position, head, output[c], 0, 0, null);
       }
     }
     double none = Double.NEGATIVE_INFINITY;
@@ -313,19 +313,19 @@ final class AttentionReference {
   }
 
   private Optional<String> wrong(
-      String where,
+      String place,
       int position,
       int head,
       float got,
       double expected,
       double error,
       @Nullable Tolerance given) {
-    return wrong(plan.place().rank(), where, position, head, got, expected, error, given);
+    return wrong(plan.place().rank(), place, position, head, got, expected, error, given);
   }
 
   static Optional<String> wrong(
       int rank,
-      String where,
+      String place,
       int position,
       int head,
       float got,
@@ -336,7 +336,7 @@ final class AttentionReference {
         "rank %d: %s must be %s %s but was %s; it is the first wrong value, of position %d and head %d"
             .formatted(
                 rank,
-                where,
+                place,
                 (float) expected,
                 given == null ? String.format(Locale.ROOT, "within %.3g", error) : given,
                 got,

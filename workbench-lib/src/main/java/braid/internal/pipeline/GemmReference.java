@@ -224,20 +224,20 @@ final class GemmReference implements Reference {
         .toList();
   }
 
-  private Range range(Matrix of) {
-    return access.range(of.dtype(), stored(of));
+  private Range range(Matrix matrix) {
+    return access.range(matrix.dtype(), stored(matrix));
   }
 
   /// Returns the magnitudes of a matrix's numbers, in the same layout.
-  private Matrix sizes(Matrix of) {
-    var sizes = plain.matrix(of.dtype(), of.rows(), of.columns());
-    access.sizes(of.dtype(), stored(of), sizes.segment());
+  private Matrix sizes(Matrix matrix) {
+    var sizes = plain.matrix(matrix.dtype(), matrix.rows(), matrix.columns());
+    access.sizes(matrix.dtype(), stored(matrix), sizes.segment());
     return new Matrix(
-        sizes.segment(), of.dtype(), of.rows(), of.columns(), of.stride(), of.transposed());
+        sizes.segment(), matrix.dtype(), matrix.rows(), matrix.columns(), matrix.stride(), matrix.transposed());
   }
 
-  private static MemorySegment stored(Matrix of) {
-    return of.segment().asSlice(0, (long) of.rows() * of.columns() * of.dtype().bytes());
+  private static MemorySegment stored(Matrix matrix) {
+    return matrix.segment().asSlice(0, (long) matrix.rows() * matrix.columns() * matrix.dtype().bytes());
   }
 
   private Matrix allGather(Matrix mine) {
@@ -441,9 +441,9 @@ final class GemmReference implements Reference {
                 tolerance.rtol()));
     if (i < 0) {
       var judgement = access.judge(exactly(expected), got.dtype(), got.memory());
-      double at = access.get(expected.dtype(), expectedBytes, judgement.largestAt());
+      double position = access.get(expected.dtype(), expectedBytes, judgement.largestAt());
       differences.add(
-          (long) expected.rows() * expected.columns(), judgement.largest(), tolerance.allowed(at));
+          (long) expected.rows() * expected.columns(), judgement.largest(), tolerance.allowed(position));
       return Optional.empty();
     }
     return Optional.of(

@@ -82,11 +82,11 @@ final class PlainCollectives implements AutoCloseable {
     return whole;
   }
 
-  /// Returns contiguous rows in `memory`, stored by rows or by columns like `as`.
-  private static Matrix like(Matrix as, MemorySegment memory, int rows) {
-    return as.transposed()
-        ? Matrix.transposed(memory, as.dtype(), rows, as.columns())
-        : Matrix.of(memory, as.dtype(), rows, as.columns());
+  /// Returns contiguous rows in `memory`, stored by rows or by columns like `matrix`.
+  private static Matrix like(Matrix matrix, MemorySegment memory, int rows) {
+    return matrix.transposed()
+        ? Matrix.transposed(memory, matrix.dtype(), rows, matrix.columns())
+        : Matrix.of(memory, matrix.dtype(), rows, matrix.columns());
   }
 
   /// Returns the sum of all ranks' matrices, each rounded to type `travelling` first.

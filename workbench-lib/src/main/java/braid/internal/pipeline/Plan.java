@@ -293,7 +293,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   }
 
   @Override
-  public void call(Step.LibraryCall call, Stream on, Work work) {
+  public void call(Step.LibraryCall call, Stream stream, Work work) {
     throw new IllegalStateException("a pipeline makes no library calls: " + work);
   }
 
@@ -482,13 +482,13 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  /// Makes all streams wait for an event of stream `on`. If a launch is a single operation, only
+  /// Makes all streams wait for an event of stream `lane`. If a launch is a single operation, only
   /// the first stream waits.
-  void follow(Work what, Event end, Stream on) {
+  void follow(Work work, Event end, Stream lane) {
     var all = ready().isSingleOperation() ? streams().subList(0, 1) : streams();
     for (var stream : all) {
-      if (!stream.equals(on)) {
-        stream.await(what, end);
+      if (!stream.equals(lane)) {
+        stream.await(work, end);
       }
     }
   }

@@ -55,10 +55,10 @@ final class Repetition {
     return added == 0 ? 1 : Math.sqrt(added / (double) different.size());
   }
 
-  private float at(Matrix of, int row, int column) {
-    int stored = of.transposed() ? column : row;
-    int within = of.transposed() ? row : column;
-    return access.get(of.dtype(), of.segment(), stored * of.stride() + within);
+  private float at(Matrix matrix, int row, int column) {
+    int stored = matrix.transposed() ? column : row;
+    int within = matrix.transposed() ? row : column;
+    return access.get(matrix.dtype(), matrix.segment(), stored * matrix.stride() + within);
   }
 
   /// Returns the index of one of `count` samples spread evenly over `size`.

@@ -55,43 +55,43 @@ public final class Sequence {
   /// @param before end of the previous iteration on [#first]; null if none is in flight
   public void launch(@Nullable Event before) {
     var from = before;
-    var on = first();
-    var what = FORK;
+    var stream = first();
+    var work = FORK;
     for (int i = 0; i < stages.size(); i++) {
       var stage = stages.get(i);
       if (from != null) {
         for (var plan : stage) {
-          plan.follow(what, from, on);
+          plan.follow(work, from, stream);
         }
       }
       stage.forEach(Plan::launch);
       if (i < stages.size() - 1) {
-        on = join(stage);
-        from = on.mark();
-        what = STAGE;
+        stream = join(stage);
+        from = stream.mark();
+        work = STAGE;
       }
     }
   }
 
   /// Makes [#first] wait for the end of the iteration.
   void join() {
-    var on = join(stages.getLast());
-    if (!on.equals(first())) {
-      first().await(STAGE, on.mark());
+    var stream = join(stages.getLast());
+    if (!stream.equals(first())) {
+      first().await(STAGE, stream.mark());
     }
   }
 
   /// Makes one stream of a stage wait for all others.
   private static Stream join(List<Plan> stage) {
-    var on = stage.getFirst().streams().getFirst();
+    var stream = stage.getFirst().streams().getFirst();
     for (var plan : stage) {
       plan.join();
       var end = plan.streams().getFirst();
-      if (!end.equals(on)) {
-        on.await(STAGE, end.mark());
+      if (!end.equals(stream)) {
+        stream.await(STAGE, end.mark());
       }
     }
-    return on;
+    return stream;
   }
 
   int maxInFlight() {

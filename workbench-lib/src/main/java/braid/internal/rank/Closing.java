@@ -64,8 +64,8 @@ public final class Closing {
   }
 
   private static @Nullable GpuError ofGpu(Throwable failure) {
-    for (Throwable at = failure; at != null; at = at.getCause()) {
-      if (at instanceof GpuError error) {
+    for (Throwable innermost = failure; innermost != null; innermost = innermost.getCause()) {
+      if (innermost instanceof GpuError error) {
         return error;
       }
     }

@@ -270,9 +270,9 @@ public final class Waits {
 
   /// Throws if this rank's waits are released. For long work that does not wait.
   public void check(Supplier<String> description) {
-    var why = reason;
-    if (why != null) {
-      throw new GroupAborted(description.get(), why);
+    var cause = reason;
+    if (cause != null) {
+      throw new GroupAborted(description.get(), cause);
     }
     if (Thread.currentThread().isInterrupted()) {
       throw new GroupAborted(description.get(), "its thread was interrupted");
@@ -348,9 +348,9 @@ public final class Waits {
   }
 
   /// Ends all waits of this epoch, present and future. The first reason is kept.
-  public synchronized void release(String why) {
+  public synchronized void release(String cause) {
     if (reason == null) {
-      reason = why;
+      reason = cause;
     }
   }
 

@@ -17,7 +17,7 @@ public interface Access {
   }
 
   /// Copies into native memory of the host, of the same size.
-  void read(MemorySegment from, MemorySegment into);
+  void read(MemorySegment from, MemorySegment target);
 
   /// Copies out of native memory of the host, of the same size.
   void write(MemorySegment from, MemorySegment to);
@@ -45,19 +45,19 @@ public interface Access {
 
   /// Loads the first `into.length` numbers, widened to fp32, by way of a buffer of the host: one
   /// transfer per chunk, and never a second copy of a large tensor.
-  default void load(DType dtype, MemorySegment memory, float[] into) {
-    if (into.length == 0) {
+  default void load(DType dtype, MemorySegment memory, float[] target) {
+    if (target.length == 0) {
       return;
     }
-    int length = chunkLength(dtype, into.length);
+    int length = chunkLength(dtype, target.length);
     try (var arena = Arena.ofConfined()) {
       var buffer = arena.allocate((long) length * dtype.bytes(), Long.BYTES);
-      for (int start = 0; start < into.length; start += length) {
-        int count = Math.min(length, into.length - start);
+      for (int start = 0; start < target.length; start += length) {
+        int count = Math.min(length, target.length - start);
         var chunk = buffer.asSlice(0, (long) count * dtype.bytes());
         read(memory.asSlice((long) start * dtype.bytes(), chunk.byteSize()), chunk);
         for (int i = 0; i < count; i++) {
-          into[start + i] = dtype.load(chunk, i);
+          target[start + i] = dtype.load(chunk, i);
         }
       }
     }

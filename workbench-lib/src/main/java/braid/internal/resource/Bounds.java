@@ -49,8 +49,8 @@ public record Bounds(float expected, float low, float high) {
   }
 
   /// Returns the bounds of numbers that are stored multiplied by a positive scale.
-  public Bounds scaled(float by) {
-    return by == 1 ? this : new Bounds(expected * by, low * by, high * by);
+  public Bounds scaled(float amount) {
+    return amount == 1 ? this : new Bounds(expected * amount, low * amount, high * amount);
   }
 
   /// Returns the bounds after rounding to the type. Rounding is monotonic, so they remain an

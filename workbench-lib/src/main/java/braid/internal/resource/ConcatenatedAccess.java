@@ -44,13 +44,13 @@ public final class ConcatenatedAccess implements Access {
   }
 
   @Override
-  public void read(MemorySegment from, MemorySegment into) {
-    forEachPart(from, (part, at) -> access.read(part, into.asSlice(at, part.byteSize())));
+  public void read(MemorySegment from, MemorySegment target) {
+    forEachPart(from, (part, index) -> access.read(part, target.asSlice(index, part.byteSize())));
   }
 
   @Override
   public void write(MemorySegment from, MemorySegment to) {
-    forEachPart(to, (part, at) -> access.write(from.asSlice(at, part.byteSize()), part));
+    forEachPart(to, (part, index) -> access.write(from.asSlice(index, part.byteSize()), part));
   }
 
   /// Copies by way of the host: the parts of one range need not match those of the other.

@@ -23,7 +23,7 @@ public interface Inspection extends Access {
 
   /// Lowers `low` and raises `high`, both fp32, by the error bound of the fp32 `sizes`. Bounds that
   /// are not finite stay, unless sizes overflow.
-  void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound by);
+  void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound bound);
 
   /// Compares numbers with their expected bounds, rounded to their type.
   BoundsResult judge(Interval expected, DType gotType, MemorySegment got);

@@ -52,7 +52,7 @@ public final class Executor {
     Operand operand(Region weight);
 
     /// Enqueues a library's collective on a stream.
-    void call(Step.LibraryCall call, Stream on, Work work);
+    void call(Step.LibraryCall call, Stream stream, Work work);
   }
 
   private final Schedule schedule;
@@ -123,16 +123,16 @@ public final class Executor {
         var block = block(attend);
         yield () -> stream.attend(work, block);
       }
-      case Step.AttendGradient of -> {
+      case Step.AttendGradient backward -> {
         var gradient =
             new AttentionGradientBlock(
-                block(of.block()),
-                matrix(of.outputGradient()),
-                matrix(of.result().query()),
-                matrix(of.result().key()),
-                matrix(of.result().value()),
-                of.continuesQuery(),
-                of.continuesKeys(),
+                block(backward.block()),
+                matrix(backward.outputGradient()),
+                matrix(backward.result().query()),
+                matrix(backward.result().key()),
+                matrix(backward.result().value()),
+                backward.continuesQuery(),
+                backward.continuesKeys(),
                 isDeterministic());
         yield () -> stream.attendGradient(work, gradient);
       }

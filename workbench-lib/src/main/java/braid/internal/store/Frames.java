@@ -31,12 +31,12 @@ final class Frames {
 
   private static final int WELCOME = 0x42525731;
 
-  private final DataInputStream in;
+  private final DataInputStream input;
   private final OutputStream out;
 
   Frames(Socket socket) throws IOException {
     socket.setTcpNoDelay(true);
-    in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
+    input = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
     out = socket.getOutputStream();
   }
 
@@ -62,7 +62,7 @@ final class Frames {
   @Nullable ByteBuffer receive(int maxBytes) throws IOException {
     int length;
     try {
-      length = in.readInt();
+      length = input.readInt();
     } catch (EOFException e) {
       return null;
     }
@@ -70,7 +70,7 @@ final class Frames {
       throw new IOException(
           "a frame must be 1.." + maxBytes + " bytes but was " + length + "; not a braid peer?");
     }
-    return ByteBuffer.wrap(in.readNBytes(length));
+    return ByteBuffer.wrap(input.readNBytes(length));
   }
 
   static void put(DataOutputStream out, byte[] bytes) throws IOException {
@@ -82,19 +82,19 @@ final class Frames {
     put(out, text.getBytes(StandardCharsets.UTF_8));
   }
 
-  static byte[] bytes(ByteBuffer in) throws IOException {
-    int length = in.getInt();
-    if (length < 0 || length > in.remaining()) {
+  static byte[] bytes(ByteBuffer buffer) throws IOException {
+    int length = buffer.getInt();
+    if (length < 0 || length > buffer.remaining()) {
       throw new IOException(
-          "a value of " + length + " bytes in a frame that has " + in.remaining());
+          "a value of " + length + " bytes in a frame that has " + buffer.remaining());
     }
     var bytes = new byte[length];
-    in.get(bytes);
+    buffer.get(bytes);
     return bytes;
   }
 
-  static String text(ByteBuffer in) throws IOException {
-    return new String(bytes(in), StandardCharsets.UTF_8);
+  static String text(ByteBuffer buffer) throws IOException {
+    return new String(bytes(buffer), StandardCharsets.UTF_8);
   }
 
   void sendHello(int rank, String token) throws IOException {
@@ -149,19 +149,19 @@ final class Frames {
     }
   }
 
-  static List<Integer> ranks(ByteBuffer in) throws IOException {
+  static List<Integer> ranks(ByteBuffer buffer) throws IOException {
     var ranks = new ArrayList<Integer>();
-    for (int left = count(in, Integer.BYTES); left > 0; left--) {
-      ranks.add(in.getInt());
+    for (int left = count(buffer, Integer.BYTES); left > 0; left--) {
+      ranks.add(buffer.getInt());
     }
     return ranks;
   }
 
-  static Meeting meeting(ByteBuffer in) throws IOException {
-    int epoch = in.getInt();
-    var key = text(in);
-    var label = text(in);
-    return new Meeting(epoch, key, label, ranks(in));
+  static Meeting meeting(ByteBuffer buffer) throws IOException {
+    int epoch = buffer.getInt();
+    var key = text(buffer);
+    var label = text(buffer);
+    return new Meeting(epoch, key, label, ranks(buffer));
   }
 
   static void put(DataOutputStream out, BlockedWait wait) throws IOException {
@@ -177,18 +177,18 @@ final class Frames {
     put(out, wait.missing());
   }
 
-  static BlockedWait blockedWait(ByteBuffer in) throws IOException {
+  static BlockedWait blockedWait(ByteBuffer buffer) throws IOException {
     return new BlockedWait(
-        in.getInt(),
-        in.getLong(),
-        in.getLong(),
-        in.getLong(),
-        in.get() != 0,
-        in.get() != 0,
-        text(in),
-        text(in),
-        text(in),
-        ranks(in));
+        buffer.getInt(),
+        buffer.getLong(),
+        buffer.getLong(),
+        buffer.getLong(),
+        buffer.get() != 0,
+        buffer.get() != 0,
+        text(buffer),
+        text(buffer),
+        text(buffer),
+        ranks(buffer));
   }
 
   static void put(DataOutputStream out, Reply reply) throws IOException {
@@ -221,28 +221,28 @@ final class Frames {
     }
   }
 
-  static Reply reply(ByteBuffer in) throws IOException {
-    byte kind = in.get();
+  static Reply reply(ByteBuffer buffer) throws IOException {
+    byte kind = buffer.get();
     return switch (kind) {
       case 'v' -> {
         List<byte[]> values = new ArrayList<>();
-        for (int left = count(in, Integer.BYTES); left > 0; left--) {
-          values.add(bytes(in));
+        for (int left = count(buffer, Integer.BYTES); left > 0; left--) {
+          values.add(bytes(buffer));
         }
         yield new Reply.Values(values);
       }
-      case 'f' -> new Reply.Failed(text(in));
-      case 'd' -> new Reply.Departed(ranks(in));
-      case 'a' -> new Reply.Aborted(text(in));
-      case 'w' -> new Reply.Reported(new BlockedWait.Answer(in.getLong(), in.get() != 0, text(in)));
+      case 'f' -> new Reply.Failed(text(buffer));
+      case 'd' -> new Reply.Departed(ranks(buffer));
+      case 'a' -> new Reply.Aborted(text(buffer));
+      case 'w' -> new Reply.Reported(new BlockedWait.Answer(buffer.getLong(), buffer.get() != 0, text(buffer)));
       default -> throw new IOException("the store sent a reply of unknown kind " + kind);
     };
   }
 
-  private static int count(ByteBuffer in, int bytesEach) throws IOException {
-    int count = in.getInt();
-    if (count < 0 || count > in.remaining() / bytesEach) {
-      throw new IOException("a list of " + count + " in a frame that has " + in.remaining());
+  private static int count(ByteBuffer buffer, int bytesEach) throws IOException {
+    int count = buffer.getInt();
+    if (count < 0 || count > buffer.remaining() / bytesEach) {
+      throw new IOException("a list of " + count + " in a frame that has " + buffer.remaining());
     }
     return count;
   }

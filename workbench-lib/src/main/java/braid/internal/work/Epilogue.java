@@ -35,8 +35,8 @@ public record Epilogue(
     return equals(NONE.scaled(scale));
   }
 
-  public Epilogue scaled(float by) {
-    return new Epilogue(by, accumulate, bias, preActivation, amax, outScale);
+  public Epilogue scaled(float amount) {
+    return new Epilogue(amount, accumulate, bias, preActivation, amax, outScale);
   }
 
   Epilogue shifted(int rows) {

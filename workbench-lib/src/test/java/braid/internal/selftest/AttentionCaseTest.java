@@ -95,7 +95,7 @@ class AttentionCaseTest {
         .satisfies(all -> assertThat(all.stream().distinct()).hasSize(passes));
     assertThat(
             AttentionCase.table(AttentionCase.DTYPES, ranks, 1).stream()
-                .map(each -> each.what() + each.method() + each.dtype() + each.how().transport())
+                .map(each -> each.what() + each.method() + each.dtype() + each.tuning().transport())
                 .distinct())
         .hasSize(passes * AttentionCase.DTYPES.size() * Transport.values().length);
     assertThat(AttentionCase.missing(ranks)).hasSize(methods == 5 ? 6 : 0);

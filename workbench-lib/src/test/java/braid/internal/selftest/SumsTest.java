@@ -65,8 +65,8 @@ class SumsTest {
               var spec =
                   PipelineCases.with(
                       PipelineCases.spec(pattern, M, N, K, 50).dtype(dtype), features);
-              for (var how : ways(spec, ranks)) {
-                hold(world, spec, how, wrong);
+              for (var tuning : ways(spec, ranks)) {
+                hold(world, spec, tuning, wrong);
               }
             }
           }
@@ -131,8 +131,8 @@ class SumsTest {
     return ways;
   }
 
-  private static void hold(ProcessGroup world, GemmSpec spec, Overlap how, List<String> wrong) {
-    try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+  private static void hold(ProcessGroup world, GemmSpec spec, Overlap tuning, List<String> wrong) {
+    try (var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
       fill(pipe.input(), PlainCase.Operand.INPUT);
       fill(pipe.weight(), PlainCase.Operand.WEIGHT);
       if (spec.has(Feature.BIAS)) {
@@ -146,7 +146,7 @@ class SumsTest {
         var plain =
             new PlainCase(
                 spec,
-                how,
+                tuning,
                 world.place(),
                 operand ->
                     rank ->
@@ -155,32 +155,32 @@ class SumsTest {
                                 ? start
                                 : given(operand, rank, size));
         pipe.run();
-        var as = "%s, %s, rank %s, run %d".formatted(spec, how, world.place(), run);
+        var name = "%s, %s, rank %s, run %d".formatted(spec, tuning, world.place(), run);
         var output = pipe.output().toFloats();
         before = PlainCase.rounded(type, plain.activated());
-        compare(as + ", output", before, output, wrong);
+        compare(name + ", output", before, output, wrong);
         if (spec.has(Feature.GELU)) {
           compare(
-              as + ", pre-activation",
+              name + ", pre-activation",
               PlainCase.rounded(type, plain.output()),
               pipe.preActivation().toFloats(),
               wrong);
         }
       }
       // A ring of more than two ranks rounds at every hop, which the reference does not.
-      if (how.method() != Method.RING || world.size() <= 2) {
+      if (tuning.method() != Method.RING || world.size() <= 2) {
         pipe.verify(0, 0);
       }
     }
   }
 
-  private static void compare(String as, float[] wanted, float[] got, List<String> wrong) {
+  private static void compare(String name, float[] wanted, float[] got, List<String> wrong) {
     int differ = 0;
     for (int i = 0; i < wanted.length; i++) {
       differ += wanted[i] == got[i] ? 0 : 1;
     }
     if (differ > 0) {
-      wrong.add("%s: %d of %d differ".formatted(as, differ, wanted.length));
+      wrong.add("%s: %d of %d differ".formatted(name, differ, wanted.length));
     }
   }
 

@@ -125,8 +125,8 @@ class StoreTest {
     return ticket.reply().get(30, TimeUnit.SECONDS);
   }
 
-  private static void assertEnds(Ticket ticket, Reply with) throws Exception {
-    assertThat(reply(ticket)).isEqualTo(with);
+  private static void assertEnds(Ticket ticket, Reply expected) throws Exception {
+    assertThat(reply(ticket)).isEqualTo(expected);
   }
 
   @Test

@@ -54,8 +54,8 @@ class WaitGraphTest {
       var world = ordered(random, size);
       var program = world.ranks.get(random.nextInt(size)).program;
       if (program.size() > 1) {
-        int at = random.nextInt(program.size() - 1);
-        Collections.swap(program, at, at + 1);
+        int index = random.nextInt(program.size() - 1);
+        Collections.swap(program, index, index + 1);
       }
       return world;
     }

@@ -63,14 +63,14 @@ class AttentionBlockTest {
       var begun = new int[rows];
       for (var one : block.bySequence()) {
         for (int row = 0; row < one.query().rows(); row++) {
-          int at = (int) (one.queryPosition() - from) + row;
-          begun[at]++;
+          int index = (int) (one.queryPosition() - from) + row;
+          begun[index]++;
           for (int k = 0; k < one.key().rows(); k++) {
             long distance = one.queryPosition() + row - one.keyPosition() - k;
             boolean sees =
                 !spec.isCausal()
                     || (distance >= 0 && (spec.window() == 0 || distance < spec.window()));
-            seen[at][(int) (one.keyPosition() - first) + k] |= sees;
+            seen[index][(int) (one.keyPosition() - first) + k] |= sees;
           }
         }
       }

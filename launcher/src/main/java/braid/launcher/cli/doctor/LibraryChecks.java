@@ -101,7 +101,7 @@ final class LibraryChecks {
 
   /// Describes a library: "2.28.9, /opt/…/libnccl.so.2: the newest of 2, in …; passed over: …".
   static String words(FoundLibrary found) {
-    var chosen = "%s, %s: %s".formatted(found.version(), found.path(), found.why());
+    var chosen = "%s, %s: %s".formatted(found.version(), found.path(), found.reason());
     return found.passedOver().isEmpty()
         ? chosen
         : "%s; passed over: %s".formatted(chosen, String.join(", ", found.passedOver()));

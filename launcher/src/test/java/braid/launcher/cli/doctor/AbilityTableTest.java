@@ -19,8 +19,8 @@ class AbilityTableTest {
     return new Ability(task, way, "copy_engine", memory, true, "a thread", note);
   }
 
-  private static Ability no(String task, String way, String memory, String why) {
-    return new Ability(task, way, "copy_engine", memory, false, "", why);
+  private static Ability no(String task, String way, String memory, String reason) {
+    return new Ability(task, way, "copy_engine", memory, false, "", reason);
   }
 
   @Test

@@ -60,7 +60,7 @@ class GpuChecksTest {
                   .startsWith(
                       NvtxRange.missing().isEmpty() ? "pushed by NVTX " : "not pushed: NVTX (");
               assertThat(check.remedy())
-                  .matches(it -> it.isEmpty() == NvtxRange.missing().isEmpty());
+                  .matches(reason -> reason.isEmpty() == NvtxRange.missing().isEmpty());
             });
   }
 

@@ -51,9 +51,9 @@ class ParametersTest {
 
   @TempDir Path directory;
 
-  private static Injection inject(@Nullable String cell, Consumer<Parameters.Builder> how) {
+  private static Injection inject(@Nullable String cell, Consumer<Parameters.Builder> change) {
     var given = Parameters.given();
-    how.accept(given);
+    change.accept(given);
     return Injection.of(given.build(), cell, "n.ipynb");
   }
 

@@ -15,7 +15,7 @@ public record KernelCheck(CudaDevice device) implements SelfCheck {
     return KernelChecks.run(device.gpu(), device.kernels(), device.attender().kernels()).stream()
         .filter(result -> !result.ok())
         .findFirst()
-        .map(wrong -> "%s, %s: %s".formatted(wrong.kernel(), wrong.what(), wrong.detail()))
+        .map(wrong -> "%s, %s: %s".formatted(wrong.kernel(), wrong.subject(), wrong.detail()))
         .orElse("");
   }
 }

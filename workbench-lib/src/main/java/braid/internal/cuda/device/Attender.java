@@ -36,24 +36,24 @@ public final class Attender implements AutoCloseable {
 
   /// A prepared block.
   ///
-  /// @param by addition to the names of the block's work; empty for our own kernel
-  public record Prepared(Optional<String> by, Launch launch) {}
+  /// @param library addition to the names of the block's work; empty for our own kernel
+  public record Prepared(Optional<String> library, Launch launch) {}
 
   Attender(Gpu gpu, AttentionKernels kernels, AttentionEngine engine) {
     this.gpu = gpu;
     this.kernels = kernels;
     this.engine = engine;
     Cudnn found = null;
-    var why = "";
+    var reason = "";
     if (engine != AttentionEngine.OWN) {
       try {
         found = Cudnn.open(gpu);
       } catch (BraidNativeMissing e) {
-        why = String.valueOf(e.getMessage());
+        reason = String.valueOf(e.getMessage());
       }
     }
     this.cudnn = found == null ? null : new CudnnAttention(gpu, found, kernels);
-    this.missing = why;
+    this.missing = reason;
   }
 
   public AttentionKernels kernels() {
@@ -70,14 +70,14 @@ public final class Attender implements AutoCloseable {
       var whole = all.size() == 1 ? all.getFirst().block() : block;
       var tables = all.size() == 1 ? Arguments.Tables.NONE : tables(block, scratch);
       var arguments = Arguments.of(whole, tables);
-      return new Prepared(Optional.empty(), on -> kernels.attend(on, arguments));
+      return new Prepared(Optional.empty(), stream -> kernels.attend(stream, arguments));
     }
     var launches = new ArrayList<Launch>();
     var output = block.result().output();
     // Sequences share no rows, so they write a result in 16 bits one after another.
     boolean narrow = CudnnAttention.isNarrow(output);
     if (narrow && all.stream().mapToInt(Sequences::seeingRows).sum() < block.query().rows()) {
-      launches.add(on -> CudnnAttention.clear(on, output));
+      launches.add(lane -> CudnnAttention.clear(lane, output));
     }
     // Packed sequences come first, and begin all rows of the block.
     boolean begun = false;
@@ -89,10 +89,10 @@ public final class Attender implements AutoCloseable {
       } else if (!continued || each.block().key().rows() > 0) {
         var own = continued && !narrow ? each.block().asContinued() : each.block();
         var arguments = Arguments.of(own, Arguments.Tables.NONE);
-        launches.add(on -> kernels.attend(on, arguments));
+        launches.add(queue -> kernels.attend(queue, arguments));
       }
     }
-    return new Prepared(Optional.of(BY_CUDNN), on -> launches.forEach(each -> each.on(on)));
+    return new Prepared(Optional.of(BY_CUDNN), enqueued -> launches.forEach(each -> each.on(enqueued)));
   }
 
   /// Returns the sequences of a block, each with its engine: packed ones that cuDNN computes
@@ -178,9 +178,9 @@ public final class Attender implements AutoCloseable {
       return pairs;
     }
 
-    private static void put(MemorySegment table, int at, int first, int end) {
-      table.setAtIndex(ValueLayout.JAVA_INT, 2L * at, first);
-      table.setAtIndex(ValueLayout.JAVA_INT, 2L * at + 1, end);
+    private static void put(MemorySegment table, int index, int first, int end) {
+      table.setAtIndex(ValueLayout.JAVA_INT, 2L * index, first);
+      table.setAtIndex(ValueLayout.JAVA_INT, 2L * index + 1, end);
     }
   }
 
@@ -229,28 +229,28 @@ public final class Attender implements AutoCloseable {
     boolean queryBegins =
         gradient.continuesQuery() || begins(first, query, first.haveAllRowsOf(block));
     if (!queryBegins) {
-      launches.add(on -> CudnnAttention.clear(on, query));
+      launches.add(stream -> CudnnAttention.clear(stream, query));
     }
     var key = gradient.keyGradient();
     boolean keysBegin = gradient.continuesKeys() || begins(first, key, first.haveAllKeysOf(block));
     if (!keysBegin) {
-      launches.add(on -> CudnnAttention.clear(on, key));
-      launches.add(on -> CudnnAttention.clear(on, gradient.valueGradient()));
+      launches.add(lane -> CudnnAttention.clear(lane, key));
+      launches.add(queue -> CudnnAttention.clear(queue, gradient.valueGradient()));
     }
     boolean addsQuery =
         !CudnnAttention.isNarrow(query) && (gradient.continuesQuery() || !queryBegins);
     boolean addsKeys = !CudnnAttention.isNarrow(key) && (gradient.continuesKeys() || !keysBegin);
     for (var each : all) {
-      var of = each.arePacked() ? gradient : gradient.of(each.block());
+      var gradientBlock = each.arePacked() ? gradient : gradient.of(each.block());
       launches.add(
           each.problem().isPresent()
-              ? cudnn().backward(each, of, addsQuery, addsKeys, scratch)
-              : ownBackward(of, addsQuery, addsKeys, scratch));
+              ? cudnn().backward(each, gradientBlock, addsQuery, addsKeys, scratch)
+              : ownBackward(gradientBlock, addsQuery, addsKeys, scratch));
       // Sequences share no rows and no keys, so gradients in 16 bits need no sums.
       addsQuery = !CudnnAttention.isNarrow(query);
       addsKeys = !CudnnAttention.isNarrow(key);
     }
-    return new Prepared(Optional.of(BY_CUDNN), on -> launches.forEach(launch -> launch.on(on)));
+    return new Prepared(Optional.of(BY_CUDNN), enqueued -> launches.forEach(launch -> launch.on(enqueued)));
   }
 
   /// Returns whether the first sequences of a block begin a gradient in all of its rows.
@@ -266,12 +266,12 @@ public final class Attender implements AutoCloseable {
         scratch.take(
             AttentionGradientArguments.statisticsBytes(block.query().rows(), block.spec().heads()));
     var arguments = Arguments.of(gradient, addsQuery, addsKeys, tables, statistics);
-    return on -> kernels.differentiate(on, arguments);
+    return stream -> kernels.differentiate(stream, arguments);
   }
 
   public Launch prepare(AttentionMerge merge) {
     var arguments = Arguments.of(merge);
-    return on -> kernels.merge(on, arguments);
+    return stream -> kernels.merge(stream, arguments);
   }
 
   private CudnnAttention cudnn() {

@@ -48,8 +48,8 @@ public final class CudaDevice implements AutoCloseable {
     int rank = env.world().rank();
     refusal(Gpu.missing(), Gpu.count(), device, rank)
         .ifPresent(
-            why -> {
-              throw new BraidException(why);
+            reason -> {
+              throw new BraidException(reason);
             });
     int count = Gpu.count();
     if (env.ranksPerGpu(count) > 1) {
@@ -60,9 +60,9 @@ public final class CudaDevice implements AutoCloseable {
     try {
       return new CudaDevice(gpu, Kernels.load(gpu, env.kernels()), Lt.open(gpu), env);
     } catch (BraidNativeMissing e) {
-      var why = new BraidException(onCuda(String.valueOf(e.getMessage())), e);
-      Closing.after(why, gpu);
-      throw why;
+      var cause = new BraidException(onCuda(String.valueOf(e.getMessage())), e);
+      Closing.after(cause, gpu);
+      throw cause;
     } catch (RuntimeException | Error e) {
       Closing.after(e, gpu);
       throw e;

@@ -91,9 +91,9 @@ final class CudnnAttention implements AutoCloseable {
             seeing.count(),
             sequences.arePacked(),
             tables.rows());
-    return on -> {
-      plan.run(on, workspace, operands);
-      kernels.fold(on, computed, seeing.first() - kept, rows, heads, headSize, to, lse, continued);
+    return stream -> {
+      plan.run(stream, workspace, operands);
+      kernels.fold(stream, computed, seeing.first() - kept, rows, heads, headSize, to, lse, continued);
     };
   }
 
@@ -141,16 +141,16 @@ final class CudnnAttention implements AutoCloseable {
             key.computed(),
             value.computed());
     var type = Arguments.type(block.spec().dtype());
-    return on -> {
+    return stream -> {
       if (!packed) {
-        kernels.statistics(on, lse, stats, seeing.count(), heads);
+        kernels.statistics(stream, lse, stats, seeing.count(), heads);
       } else if (!inPlace) {
-        on.copy(stats, lse, lseBytes);
+        stream.copy(stats, lse, lseBytes);
       }
-      plan.run(on, workspace, operands);
-      query.add(on, kernels, type);
-      key.add(on, kernels, type);
-      value.add(on, kernels, type);
+      plan.run(stream, workspace, operands);
+      query.add(stream, kernels, type);
+      key.add(stream, kernels, type);
+      value.add(stream, kernels, type);
     };
   }
 
@@ -171,10 +171,10 @@ final class CudnnAttention implements AutoCloseable {
       return isNarrow(result) ? row(result, 0) : narrow;
     }
 
-    void add(GpuStream on, AttentionKernels kernels, ElementType type) {
+    void add(GpuStream stream, AttentionKernels kernels, ElementType type) {
       if (!isNarrow(result)) {
         var part = new AttentionKernels.Part(type, narrow, result.rows(), result.columns(), rows);
-        kernels.add(on, part, row(result, 0), adds);
+        kernels.add(stream, part, row(result, 0), adds);
       }
     }
   }
@@ -195,10 +195,10 @@ final class CudnnAttention implements AutoCloseable {
     return LongStream.concat(LongStream.of(others), LongStream.of(tables.operands())).toArray();
   }
 
-  static void clear(GpuStream on, Matrix matrix) {
+  static void clear(GpuStream stream, Matrix matrix) {
     long bytes = (long) matrix.rows() * matrix.stride() * matrix.dtype().bytes();
     if (bytes > 0) {
-      on.fill(row(matrix, 0), (byte) 0, bytes);
+      stream.fill(row(matrix, 0), (byte) 0, bytes);
     }
   }
 

@@ -30,8 +30,8 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
   }
 
   @Override
-  public void read(MemorySegment from, MemorySegment into) {
-    copy(from, into);
+  public void read(MemorySegment from, MemorySegment target) {
+    copy(from, target);
   }
 
   @Override
@@ -50,21 +50,21 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
   @Override
   public void fill(DType dtype, MemorySegment memory, float value) {
     run(
-        on ->
+        stream ->
             device
                 .kernels()
                 .fillValue(
-                    on, memory.address(), count(dtype, memory), Arguments.type(dtype), value));
+                    stream, memory.address(), count(dtype, memory), Arguments.type(dtype), value));
   }
 
   @Override
   public void fillIntegers(DType dtype, MemorySegment memory, long seed) {
     run(
-        on ->
+        stream ->
             device
                 .kernels()
                 .fillIntegers(
-                    on, memory.address(), count(dtype, memory), Arguments.type(dtype), seed));
+                    stream, memory.address(), count(dtype, memory), Arguments.type(dtype), seed));
   }
 
   @Override
@@ -75,11 +75,11 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
       answer.set(ValueLayout.JAVA_INT, Float.BYTES, 1);
       runOn(
           answer,
-          on ->
+          stream ->
               device
                   .kernels()
                   .range(
-                      on, memory.address(), count(dtype, memory), Arguments.type(dtype), result));
+                      stream, memory.address(), count(dtype, memory), Arguments.type(dtype), result));
       return new Range(
           answer.get(ValueLayout.JAVA_FLOAT, 0),
           answer.get(ValueLayout.JAVA_INT, Float.BYTES) != 0);
@@ -100,11 +100,11 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
       long count = Math.min(count(expectedType, expected), count(gotType, got));
       runOn(
           answer,
-          on ->
+          stream ->
               device
                   .kernels()
                   .compare(
-                      on,
+                      stream,
                       expected.address(),
                       Arguments.type(expectedType),
                       got.address(),
@@ -122,29 +122,29 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
   @Override
   public void sizes(DType dtype, MemorySegment from, MemorySegment to) {
     run(
-        on ->
+        stream ->
             device
                 .kernels()
                 .sizes(
-                    on, to.address(), from.address(), count(dtype, from), Arguments.type(dtype)));
+                    stream, to.address(), from.address(), count(dtype, from), Arguments.type(dtype)));
   }
 
   @Override
-  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound by) {
+  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound bound) {
     run(
-        on ->
+        stream ->
             device
                 .kernels()
                 .widen(
-                    on,
+                    stream,
                     low.address(),
                     high.address(),
                     sizes.address(),
                     count(DType.FP32, sizes),
-                    by.share(),
-                    by.least(),
-                    by.exact(),
-                    by.overflows()));
+                    bound.share(),
+                    bound.least(),
+                    bound.exact(),
+                    bound.overflows()));
   }
 
   @Override
@@ -154,11 +154,11 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
       answer.set(ValueLayout.JAVA_LONG, 0, NONE);
       runOn(
           answer,
-          on ->
+          stream ->
               device
                   .kernels()
                   .judge(
-                      on,
+                      stream,
                       expected.expected().address(),
                       expected.low().address(),
                       expected.high().address(),

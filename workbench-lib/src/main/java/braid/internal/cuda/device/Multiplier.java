@@ -100,7 +100,7 @@ public final class Multiplier implements AutoCloseable {
         ? steps
         : List.of(
             new Step(
-                Stage.GEMM, 0, gemm.flops(), on -> steps.forEach(step -> step.launch().on(on))));
+                Stage.GEMM, 0, gemm.flops(), stream -> steps.forEach(step -> step.launch().on(stream))));
   }
 
   private Launch unpadded(Gemm gemm, Strategy strategy, Scratch scratch, long workspace) {
@@ -121,18 +121,18 @@ public final class Multiplier implements AutoCloseable {
       var finish = finish(gemm, base);
       float scale = gemm.epilogue().scale();
       multiply =
-          on -> {
-            plan.run(on, scale, left, right, 0, base, base, 0, 0, workspace);
-            finish.on(on);
+          stream -> {
+            plan.run(stream, scale, left, right, 0, base, base, 0, 0, workspace);
+            finish.on(stream);
           };
     } else {
       multiply = fused(plan, gemm, left, right, workspace);
     }
     return asStored
         ? multiply
-        : on -> {
-          placeLeft(on, a, strategy, left);
-          multiply.on(on);
+        : lane -> {
+          placeLeft(lane, a, strategy, left);
+          multiply.on(lane);
         };
   }
 
@@ -162,17 +162,17 @@ public final class Multiplier implements AutoCloseable {
             Stage.LOCAL,
             count(a) * a.dtype().bytes() + count(b) * b.dtype().bytes(),
             0,
-            on -> {
-              on.fill(left, (byte) 0, copiesBytes);
-              placeLeft(on, a, strategy, left);
-              copy(on, b, problem.b(), right);
+            stream -> {
+              stream.fill(left, (byte) 0, copiesBytes);
+              placeLeft(stream, a, strategy, left);
+              copy(stream, b, problem.b(), right);
             }));
     steps.add(
         new Step(
             Stage.GEMM,
             0,
             gemm.flops(),
-            on -> plan.run(on, scale, left, right, 0, product, product, 0, 0, workspace)));
+            lane -> plan.run(lane, scale, left, right, 0, product, product, 0, 0, workspace)));
     boolean hasGaps = problem.d().stride() > c.columns();
     if (hasGaps) {
       steps.add(
@@ -180,11 +180,11 @@ public final class Multiplier implements AutoCloseable {
               Stage.LOCAL,
               count(c) * Float.BYTES,
               0,
-              on ->
+              queue ->
                   device
                       .kernels()
                       .pack(
-                          on,
+                          queue,
                           device.kernels().fullGrid(),
                           base,
                           product,
@@ -211,7 +211,7 @@ public final class Multiplier implements AutoCloseable {
     float beta = epilogue.accumulate() ? 1 : 0;
     long bias = epilogue.bias().map(MemorySegment::address).orElse(0L);
     long aux = epilogue.preActivation().map(kept -> kept.segment().address()).orElse(0L);
-    return on -> plan.run(on, alpha, left, right, beta, out, out, bias, aux, workspace);
+    return stream -> plan.run(stream, alpha, left, right, beta, out, out, bias, aux, workspace);
   }
 
   /// Prepares a sum, added in fp32 in the order of the parts, and rounded once.
@@ -221,11 +221,11 @@ public final class Multiplier implements AutoCloseable {
     }
     var kernels = device.kernels();
     var arguments = Arguments.of(reduction);
-    return on -> kernels.reduce(on, kernels.fullGrid(), arguments);
+    return stream -> kernels.reduce(stream, kernels.fullGrid(), arguments);
   }
 
   /// Updates the operand's second form, if it has one.
-  public void refresh(GpuStream on, Operand operand) {
+  public void refresh(GpuStream stream, Operand operand) {
     operand
         .widened()
         .ifPresent(
@@ -235,23 +235,23 @@ public final class Multiplier implements AutoCloseable {
                 device
                     .kernels()
                     .transpose(
-                        on,
+                        stream,
                         memory.segment().address(),
                         source.segment().address(),
                         source.stride(),
                         source.rows(),
                         source.columns());
               } else {
-                widen(on, source, memory.segment().address(), OperandForms.wideStride(source));
+                widen(stream, source, memory.segment().address(), OperandForms.wideStride(source));
               }
             });
   }
 
-  private void widen(GpuStream on, Matrix source, long to, long toStride) {
+  private void widen(GpuStream stream, Matrix source, long to, long toStride) {
     device
         .kernels()
         .widenFp16(
-            on,
+            stream,
             to,
             toStride,
             source.segment().address(),
@@ -262,12 +262,12 @@ public final class Multiplier implements AutoCloseable {
   }
 
   /// Copies stored rows to the strides of the layout.
-  private void copy(GpuStream on, Matrix source, Lt.Layout layout, long to) {
+  private void copy(GpuStream stream, Matrix source, Lt.Layout layout, long to) {
     int bytes = source.dtype().bytes();
     device
         .kernels()
         .copyRows(
-            on,
+            stream,
             device.kernels().fullGrid(),
             to,
             layout.stride() * bytes,
@@ -374,17 +374,17 @@ public final class Multiplier implements AutoCloseable {
   }
 
   /// Copies the left side to `to`, in the form in which it is multiplied.
-  private void placeLeft(GpuStream on, Matrix a, Strategy strategy, long to) {
+  private void placeLeft(GpuStream stream, Matrix a, Strategy strategy, long to) {
     var layout = strategy.problem().a();
     switch (strategy.leftForm()) {
-      case AS_STORED -> copy(on, a, layout, to);
-      case WIDENED -> widen(on, a, to, layout.stride());
+      case AS_STORED -> copy(stream, a, layout, to);
+      case WIDENED -> widen(stream, a, to, layout.stride());
       // Rows of fp8 are multiples of 16 bytes here, so there are no gaps.
       case TRANSPOSED ->
           device
               .kernels()
               .transpose(
-                  on,
+                  stream,
                   to,
                   a.segment().address(),
                   a.stride(),

@@ -218,13 +218,13 @@ record Sequences(
   }
 
   /// Returns whether all rows of a block are rows of these sequences that see a key.
-  boolean haveAllRowsOf(AttentionBlock of) {
-    return seeingRows() == of.query().rows();
+  boolean haveAllRowsOf(AttentionBlock block) {
+    return seeingRows() == block.query().rows();
   }
 
   /// Returns whether all keys of a block are keys of these sequences.
-  boolean haveAllKeysOf(AttentionBlock of) {
-    return all.stream().mapToInt(each -> each.key().rows()).sum() == of.key().rows();
+  boolean haveAllKeysOf(AttentionBlock block) {
+    return all.stream().mapToInt(each -> each.key().rows()).sum() == block.key().rows();
   }
 
   /// Writes the tables to GPU memory; of one sequence there are none.
@@ -238,11 +238,11 @@ record Sequences(
       var all = arena.allocate(bytes, AttentionPlan.OPERAND_ALIGNMENT_BYTES);
       long address = scratch.allocate(bytes);
       var addresses = new long[host.size()];
-      long at = 0;
+      long index = 0;
       for (int i = 0; i < addresses.length; i++) {
-        all.asSlice(at).copyFrom(host.get(i));
-        addresses[i] = address + at;
-        at += aligned(host.get(i).byteSize());
+        all.asSlice(index).copyFrom(host.get(i));
+        addresses[i] = address + index;
+        index += aligned(host.get(i).byteSize());
       }
       gpu.copy(address, all.address(), bytes);
       int operands = addresses.length - 2;

@@ -92,7 +92,7 @@ public final class NcclCollectives implements LibraryCollectives {
       window(request.y()).register(lease.communicator());
     }
     connected.add(Shape.of(request));
-    return on -> enqueue(request, on);
+    return stream -> enqueue(request, stream);
   }
 
   private static Window window(TensorPart part) {
@@ -102,23 +102,23 @@ public final class NcclCollectives implements LibraryCollectives {
         .orElseThrow(() -> new IllegalArgumentException("memory without an NCCL window"));
   }
 
-  private void enqueue(LibraryRequest request, GpuStream on) {
+  private void enqueue(LibraryRequest request, GpuStream stream) {
     var x = request.x();
     var y = request.y();
     var bytes = Nccl.Type.INT8;
     var communicator = lease.communicator();
     switch (request.collective()) {
-      case ALL_GATHER -> communicator.allGather(x.address(), y.address(), x.bytes(), bytes, on);
+      case ALL_GATHER -> communicator.allGather(x.address(), y.address(), x.bytes(), bytes, stream);
       case ALL_TO_ALL ->
           communicator.allToAll(
-              x.address(), y.address(), x.bytes() / communicator.size(), bytes, on);
+              x.address(), y.address(), x.bytes() / communicator.size(), bytes, stream);
       case BROADCAST ->
-          communicator.broadcast(x.address(), y.address(), x.bytes(), bytes, request.root(), on);
+          communicator.broadcast(x.address(), y.address(), x.bytes(), bytes, request.root(), stream);
       case REDUCE_SCATTER ->
           communicator.reduceScatterSum(
-              x.address(), y.address(), y.elements(), type(x.dtype()), on);
+              x.address(), y.address(), y.elements(), type(x.dtype()), stream);
       case ALL_REDUCE ->
-          communicator.allReduceSum(x.address(), y.address(), x.elements(), type(x.dtype()), on);
+          communicator.allReduceSum(x.address(), y.address(), x.elements(), type(x.dtype()), stream);
       case SEND, RECEIVE, BARRIER ->
           throw new IllegalArgumentException("no call of NCCL for " + request.collective());
     }

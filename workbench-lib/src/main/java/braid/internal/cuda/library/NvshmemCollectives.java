@@ -53,20 +53,20 @@ public final class NvshmemCollectives implements LibraryCollectives {
   ///
   /// @param stride distance in bytes between the data for successive ranks
   private LibraryCall puts(long to, long from, long stride, long bytes) {
-    return on -> {
+    return stream -> {
       for (int i = 1; i < place.size(); i++) {
         int peer = (place.rank() + i) % place.size();
         // NVSHMEM takes this rank's own address for a peer's memory.
-        nvshmem.putOnStream(to, from + peer * stride, bytes, ranks.get(peer), on);
+        nvshmem.putOnStream(to, from + peer * stride, bytes, ranks.get(peer), stream);
       }
-      nvshmem.quietOnStream(on);
-      keepOwn(to, from + place.rank() * stride, bytes, on);
+      nvshmem.quietOnStream(stream);
+      keepOwn(to, from + place.rank() * stride, bytes, stream);
     };
   }
 
-  private static void keepOwn(long to, long from, long bytes, GpuStream on) {
+  private static void keepOwn(long to, long from, long bytes, GpuStream stream) {
     if (to != from) {
-      on.copy(to, from, bytes);
+      stream.copy(to, from, bytes);
     }
   }
 

@@ -20,15 +20,15 @@ final class AutoKind {
   }
 
   synchronized MemoryKind take() {
-    var why = noNative.get();
-    if (why.isEmpty()) {
+    var reason = noNative.get();
+    if (reason.isEmpty()) {
       return MemoryKind.NATIVE;
     }
     if (!printed) {
       printed = true;
       print.accept(
           "symmetric memory is of kind %s, since auto found no %s: %s"
-              .formatted(MemoryKind.IPC, MemoryKind.NATIVE, why.get()));
+              .formatted(MemoryKind.IPC, MemoryKind.NATIVE, reason.get()));
     }
     return MemoryKind.IPC;
   }

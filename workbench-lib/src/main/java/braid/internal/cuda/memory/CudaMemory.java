@@ -48,11 +48,11 @@ public final class CudaMemory implements AutoCloseable {
     if (requested == MemoryKind.AUTO) {
       return auto.take();
     }
-    var why = missing(requested);
-    if (why.isPresent()) {
+    var reason = missing(requested);
+    if (reason.isPresent()) {
       throw new BraidException(
           "memory kind %s is not available: %s; use auto or another kind"
-              .formatted(requested, why.get()));
+              .formatted(requested, reason.get()));
     }
     return requested;
   }
@@ -98,8 +98,8 @@ public final class CudaMemory implements AutoCloseable {
         .flatMap(found -> feature.refusal(found.version()));
   }
 
-  private Optional<String> sharing(String why) {
-    return device.ranks() > 1 ? Optional.of(why) : Optional.empty();
+  private Optional<String> sharing(String reason) {
+    return device.ranks() > 1 ? Optional.of(reason) : Optional.empty();
   }
 
   private Optional<String> virtualMemory() {

@@ -46,7 +46,7 @@ final class NvshmemKind implements CudaMemoryKind {
                 label,
                 bytesPerRank,
                 rendezvous,
-                at -> device.gpu().fill(base + at, (byte) 0, bytesPerRank));
+                index -> device.gpu().fill(base + index, (byte) 0, bytesPerRank));
     return memory(heap, offset, bytesPerRank, rendezvous.ranks());
   }
 

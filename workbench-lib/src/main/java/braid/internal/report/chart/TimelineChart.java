@@ -134,7 +134,7 @@ public final class TimelineChart {
     return named;
   }
 
-  private void bars(Stage stage, List<LanePlot.BarGroup> into) {
+  private void bars(Stage stage, List<LanePlot.BarGroup> target) {
     var form =
         switch (stage) {
           case GEMM, ATTENTION, COPY, REDUCE, LOCAL -> LanePlot.Form.BLOCK;
@@ -152,7 +152,7 @@ public final class TimelineChart {
     }
     if (!bars.isEmpty()) {
       var name = stage == Stage.GEMM ? "GEMM" : stage.name().toLowerCase(Locale.ROOT);
-      into.add(new LanePlot.BarGroup(name, Theme.colour(stage), form, bars));
+      target.add(new LanePlot.BarGroup(name, Theme.colour(stage), form, bars));
     }
   }
 

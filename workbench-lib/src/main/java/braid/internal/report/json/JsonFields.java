@@ -23,15 +23,15 @@ import org.jspecify.annotations.Nullable;
 
 /// A JSON object read strictly: every field must be present and of its type, and others are errors.
 /// A saved run is evidence, so unknown content is refused rather than skipped.
-record JsonFields(String what, JsonObject object) {
+record JsonFields(String subject, JsonObject object) {
 
-  /// Parses a whole document, which must be `what` in exactly this `format`.
-  static JsonFields document(String what, String format, String json) {
-    var fields = new JsonFields(what, asObject(what, RecordJson.parse(what, json)));
+  /// Parses a whole document, which must be `subject` in exactly this `format`.
+  static JsonFields document(String subject, String format, String json) {
+    var fields = new JsonFields(subject, asObject(subject, RecordJson.parse(subject, json)));
     var found = fields.object.get("format");
     if (found == null || !found.equals(new JsonPrimitive(format))) {
       throw new BraidException(
-          what
+          subject
               + ": field `format` must be \""
               + format
               + "\" but was "
@@ -46,7 +46,7 @@ record JsonFields(String what, JsonObject object) {
     for (var name : object.keySet()) {
       if (!known.contains(name)) {
         throw new BraidException(
-            what + ": unknown field `" + name + "`; known are " + String.join(", ", names));
+            subject + ": unknown field `" + name + "`; known are " + String.join(", ", names));
       }
     }
     return this;
@@ -74,7 +74,7 @@ record JsonFields(String what, JsonObject object) {
       return type.getDeclaredConstructor(types).newInstance(values);
     } catch (InvocationTargetException e) {
       if (e.getCause() instanceof BraidException refused) {
-        throw new BraidException(what + ": " + refused.getMessage(), refused);
+        throw new BraidException(subject + ": " + refused.getMessage(), refused);
       }
       throw new IllegalStateException(type + " failed in its constructor", e);
     } catch (ReflectiveOperationException e) {
@@ -105,7 +105,7 @@ record JsonFields(String what, JsonObject object) {
   }
 
   JsonFields object(String name) {
-    var inner = what + " `" + name + "`";
+    var inner = subject + " `" + name + "`";
     return new JsonFields(inner, asObject(inner, field(name)));
   }
 
@@ -135,7 +135,7 @@ record JsonFields(String what, JsonObject object) {
     }
     var names = Arrays.stream(constants).map(Enum::name).collect(Collectors.joining(", "));
     throw new BraidException(
-        what + ": field `" + name + "` must be one of " + names + " but was " + text);
+        subject + ": field `" + name + "` must be one of " + names + " but was " + text);
   }
 
   int whole(String name) {
@@ -167,19 +167,19 @@ record JsonFields(String what, JsonObject object) {
 
   /// Returns an object of whole numbers.
   SequencedMap<String, Long> counts(String name) {
-    var inner = asObject(what + " field `" + name + "`", field(name));
+    var inner = asObject(subject + " field `" + name + "`", field(name));
     var map = new LinkedHashMap<String, Long>();
     for (var key : inner.keySet()) {
-      map.put(key, new JsonFields(what + " `" + name + "`", inner).wholeLong(key));
+      map.put(key, new JsonFields(subject + " `" + name + "`", inner).wholeLong(key));
     }
     return Collections.unmodifiableSequencedMap(map);
   }
 
   SequencedMap<String, String> texts(String name) {
-    var inner = asObject(what + " field `" + name + "`", field(name));
+    var inner = asObject(subject + " field `" + name + "`", field(name));
     var map = new LinkedHashMap<String, String>();
     for (var key : inner.keySet()) {
-      map.put(key, new JsonFields(what + " `" + name + "`", inner).text(key));
+      map.put(key, new JsonFields(subject + " `" + name + "`", inner).text(key));
     }
     return Collections.unmodifiableSequencedMap(map);
   }
@@ -202,7 +202,7 @@ record JsonFields(String what, JsonObject object) {
 
   List<JsonFields> objects(String name) {
     return elements(name).stream()
-        .map(e -> new JsonFields(what + " `" + name + "`", asObject(what + " `" + name + "`", e)))
+        .map(e -> new JsonFields(subject + " `" + name + "`", asObject(subject + " `" + name + "`", e)))
         .toList();
   }
 
@@ -234,7 +234,7 @@ record JsonFields(String what, JsonObject object) {
   private JsonElement field(String name) {
     var value = object.get(name);
     if (value == null) {
-      throw new BraidException(what + ": field `" + name + "` is missing");
+      throw new BraidException(subject + ": field `" + name + "` is missing");
     }
     return value;
   }
@@ -245,23 +245,23 @@ record JsonFields(String what, JsonObject object) {
         return new BigDecimal(p.getAsString()).longValueExact();
       } catch (ArithmeticException e) {
         throw new BraidException(
-            what + ": " + name + " must be a whole number but was " + abbreviated(value), e);
+            subject + ": " + name + " must be a whole number but was " + abbreviated(value), e);
       }
     }
     throw new BraidException(
-        what + ": " + name + " must be a whole number but was " + abbreviated(value));
+        subject + ": " + name + " must be a whole number but was " + abbreviated(value));
   }
 
-  private static JsonObject asObject(String what, JsonElement value) {
+  private static JsonObject asObject(String subject, JsonElement value) {
     if (value instanceof JsonObject o) {
       return o;
     }
-    throw new BraidException(what + " must be a JSON object but was " + abbreviated(value));
+    throw new BraidException(subject + " must be a JSON object but was " + abbreviated(value));
   }
 
   private BraidException wrong(String name, String rule, JsonElement value) {
     return new BraidException(
-        what + ": field `" + name + "` must be " + rule + " but was " + abbreviated(value));
+        subject + ": field `" + name + "` must be " + rule + " but was " + abbreviated(value));
   }
 
   private static String abbreviated(JsonElement value) {

@@ -43,10 +43,10 @@ public final class PairedSamples {
   static Estimate centre(double[] values, double confidence) {
     int count = values.length;
     var means = new double[count * (count + 1) / 2];
-    int at = 0;
+    int index = 0;
     for (int i = 0; i < count; i++) {
       for (int j = i; j < count; j++) {
-        means[at++] = (values[i] + values[j]) / 2;
+        means[index++] = (values[i] + values[j]) / 2;
       }
     }
     Arrays.sort(means);

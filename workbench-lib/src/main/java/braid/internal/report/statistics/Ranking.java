@@ -217,11 +217,11 @@ public record Ranking(
 
     /// Returns the difference of each of the times from others, whose median is given.
     List<Estimate> differences(
-        List<double[]> times, double[] medians, double[] than, double medianThan) {
+        List<double[]> times, double[] medians, double[] baseline, double medianThan) {
       return IntStream.range(0, medians.length)
           .mapToObj(
               c ->
-                  PairedSamples.excess(than, times.get(c), confidence)
+                  PairedSamples.excess(baseline, times.get(c), confidence)
                       .withValue(medians[c] / medianThan - 1))
           .toList();
     }

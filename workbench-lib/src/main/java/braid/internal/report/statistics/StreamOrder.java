@@ -48,10 +48,10 @@ public final class StreamOrder {
   }
 
   private static int digitsAt(String stream) {
-    int at = stream.length();
-    while (at > 0 && stream.charAt(at - 1) >= '0' && stream.charAt(at - 1) <= '9') {
-      at--;
+    int index = stream.length();
+    while (index > 0 && stream.charAt(index - 1) >= '0' && stream.charAt(index - 1) <= '9') {
+      index--;
     }
-    return at;
+    return index;
   }
 }

@@ -24,10 +24,10 @@ public final class TwoSamples {
     var a = condensed(base);
     var b = condensed(times);
     var shifts = new double[a.length * b.length];
-    int at = 0;
+    int index = 0;
     for (double x : a) {
       for (double y : b) {
-        shifts[at++] = y / x - 1;
+        shifts[index++] = y / x - 1;
       }
     }
     Arrays.sort(shifts);

@@ -101,8 +101,8 @@ public final class ConfigurationLabel {
   }
 
   /// Returns the name of a reference: "unfused", or the name of a step.
-  public static String reference(Configuration how) {
-    return how instanceof Overlap overlap ? overlap.method().toString() : how.toString();
+  public static String reference(Configuration configuration) {
+    return configuration instanceof Overlap overlap ? overlap.method().toString() : configuration.toString();
   }
 
   /// Returns a pattern in words: "all-gather → GEMM".
@@ -117,11 +117,11 @@ public final class ConfigurationLabel {
 
   /// Returns the settings of a tuning that `varying` names, or the whole tuning if it has no column
   /// of them; of a step, its name.
-  public static String distinguishing(Configuration how, Set<String> varying) {
-    if (how instanceof Configuration.Named named) {
+  public static String distinguishing(Configuration configuration, Set<String> varying) {
+    if (configuration instanceof Configuration.Named named) {
       return named.name();
     }
-    var settings = how.columns();
+    var settings = configuration.columns();
     boolean isWhole = NEVER_SPLIT.contains(settings.getOrDefault("method", ""));
     settings.keySet().retainAll(varying);
     if (isWhole) {
@@ -130,7 +130,7 @@ public final class ConfigurationLabel {
     if (settings.size() > MOST_EXPLICIT) {
       settings = withoutDefaults(settings);
     }
-    return settings(settings.isEmpty() ? withoutDefaults(how.columns()) : settings);
+    return settings(settings.isEmpty() ? withoutDefaults(configuration.columns()) : settings);
   }
 
   /// Returns a name for each configuration: the settings in which they differ, and as many columns

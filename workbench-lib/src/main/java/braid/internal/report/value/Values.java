@@ -184,8 +184,8 @@ public final class Values {
       List<String> names, List<? extends List<? extends @Nullable Object>> rows) {
     var grid = Grid.of(names);
     for (int column = 0; column < names.size(); column++) {
-      int at = column;
-      if (rows.stream().allMatch(row -> row.get(at) instanceof Number)) {
+      int index = column;
+      if (rows.stream().allMatch(row -> row.get(index) instanceof Number)) {
         grid.rightAligned(column);
       }
     }

@@ -126,19 +126,19 @@ class AttenderTest {
   }
 
   /// Counts the pairs that a call computes, by its problem and its tables.
-  private static void count(Sequences of, AttentionBlock in, Arena arena, int[][] computed) {
-    var problem = of.problem().orElseThrow();
-    if (!of.arePacked()) {
-      int row = (int) (of.block().queryPosition() - in.queryPosition()) + of.rows().first();
-      int key = (int) (of.block().keyPosition() - in.keyPosition());
-      count(problem, row, of.rows().count(), key, of.block().key().rows(), computed);
+  private static void count(Sequences sequences, AttentionBlock block, Arena arena, int[][] computed) {
+    var problem = sequences.problem().orElseThrow();
+    if (!sequences.arePacked()) {
+      int row = (int) (sequences.block().queryPosition() - block.queryPosition()) + sequences.rows().first();
+      int key = (int) (sequences.block().keyPosition() - block.keyPosition());
+      count(problem, row, sequences.rows().count(), key, sequences.block().key().rows(), computed);
       return;
     }
-    var tables = of.tables(arena);
+    var tables = sequences.tables(arena);
     int columns = HEADS * HEAD_SIZE;
     int rowsOf = 0;
     int keysOf = 0;
-    for (int i = 0; i < of.all().size(); i++) {
+    for (int i = 0; i < sequences.all().size(); i++) {
       int rows = tables.get(0).getAtIndex(ValueLayout.JAVA_INT, i);
       int keys = tables.get(1).getAtIndex(ValueLayout.JAVA_INT, i);
       int row = (int) tables.get(2).getAtIndex(ValueLayout.JAVA_LONG, i) / columns;
@@ -146,11 +146,11 @@ class AttenderTest {
       assertThat(tables.get(4).getAtIndex(ValueLayout.JAVA_LONG, i)).isEqualTo((long) row * HEADS);
       assertThat(rows).isBetween(1, problem.rows());
       assertThat(keys).isBetween(1, problem.keys());
-      for (int at = row; at < row + rows; at++) {
-        assertThat(tables.get(5).get(ValueLayout.JAVA_BYTE, at)).isEqualTo((byte) 1);
+      for (int index = row; index < row + rows; index++) {
+        assertThat(tables.get(5).get(ValueLayout.JAVA_BYTE, index)).isEqualTo((byte) 1);
       }
-      for (int at = key; at < key + keys; at++) {
-        assertThat(tables.get(6).get(ValueLayout.JAVA_BYTE, at)).isEqualTo((byte) 1);
+      for (int position = key; position < key + keys; position++) {
+        assertThat(tables.get(6).get(ValueLayout.JAVA_BYTE, position)).isEqualTo((byte) 1);
       }
       count(problem, row, rows, key, keys, computed);
       rowsOf += rows;
@@ -158,8 +158,8 @@ class AttenderTest {
     }
     assertThat(ones(tables.get(5))).isEqualTo(rowsOf);
     assertThat(ones(tables.get(6))).isEqualTo(keysOf);
-    assertThat(of.haveAllRowsOf(in)).isEqualTo(rowsOf == in.query().rows());
-    assertThat(of.haveAllKeysOf(in)).isEqualTo(keysOf == in.key().rows());
+    assertThat(sequences.haveAllRowsOf(block)).isEqualTo(rowsOf == block.query().rows());
+    assertThat(sequences.haveAllKeysOf(block)).isEqualTo(keysOf == block.key().rows());
   }
 
   private static void count(
@@ -239,9 +239,9 @@ class AttenderTest {
         : position >= 20 && position < 50 ? 1 : position >= 55 && position < 60 ? 2 : -1;
   }
 
-  private static boolean has(MemorySegment table, int at, int number) {
-    return number >= table.getAtIndex(ValueLayout.JAVA_INT, 2L * at)
-        && number < table.getAtIndex(ValueLayout.JAVA_INT, 2L * at + 1);
+  private static boolean has(MemorySegment table, int index, int number) {
+    return number >= table.getAtIndex(ValueLayout.JAVA_INT, 2L * index)
+        && number < table.getAtIndex(ValueLayout.JAVA_INT, 2L * index + 1);
   }
 
   private static void assertNeverFalls(MemorySegment table, int count) {

@@ -108,7 +108,7 @@ class ChartsTest {
             Overlap.pipelined(4).boundaries(0, 10, 30, 40, 64));
     var study =
         new SyntheticStudy(100e6, 0.005, 8, 3)
-            .of(overlaps, how -> how.replayed() ? 70e6 : how.boundaries().isEmpty() ? 80e6 : 9e7);
+            .of(overlaps, tuning -> tuning.replayed() ? 70e6 : tuning.boundaries().isEmpty() ? 80e6 : 9e7);
     var chart = study.chart();
     var data = (IntervalXYDataset) plot(chart).getDataset();
 
@@ -141,10 +141,10 @@ class ChartsTest {
         .isEqualTo("configurations");
 
     var many = SyntheticStudy.overlaps(splits, 1, 2, 3, 4, 5, 6, 7, 8, 9);
-    var chart = machine.of(many, how -> 8e7 + 1e5 * how.streams()).chart();
+    var chart = machine.of(many, tuning -> 8e7 + 1e5 * tuning.streams()).chart();
     assertThat(plot(chart).getDataset().getItemCount(0)).isEqualTo(9 * splits.length);
     many.addAll(SyntheticStudy.overlaps(splits, 10, 11));
-    var cut = machine.of(many, how -> 8e7 + 1e5 * how.streams()).chart();
+    var cut = machine.of(many, chosen -> 8e7 + 1e5 * chosen.streams()).chart();
     assertThat(plot(cut).getDataset().getItemCount(0)).isEqualTo(ConfigurationsChart.MOST_SHOWN);
     assertThat(ChartImage.svg(cut)).contains("the fastest 40 of 44");
   }
@@ -197,7 +197,7 @@ class ChartsTest {
   void aHeatMapHasACellForEachCombinationThatWasMeasured() throws IOException {
     var overlaps = new ArrayList<>(SyntheticStudy.overlaps(new int[] {1, 4}, 1, 3));
     overlaps.removeLast();
-    var study = new SyntheticStudy(100e6, 0.005, 8, 3).of(overlaps, how -> 1e8 - how.splits());
+    var study = new SyntheticStudy(100e6, 0.005, 8, 3).of(overlaps, tuning -> 1e8 - tuning.splits());
     var data = plot(study.heatmap()).getDataset();
 
     assertThat(data.getItemCount(0)).isEqualTo(3);
@@ -221,19 +221,19 @@ class ChartsTest {
     overlaps.remove(Overlap.pipelined(8));
     overlaps.remove(Overlap.pipelined(8).streams(2));
     var chart =
-        new SyntheticStudy(100e6, 0.005, 8, 3).of(overlaps, how -> 9e7 + how.splits()).chart();
+        new SyntheticStudy(100e6, 0.005, 8, 3).of(overlaps, tuning -> 9e7 + tuning.splits()).chart();
     var data = plot(chart).getDataset();
     for (int count : new int[] {1, 2, 4, 8}) {
-      var at = new ArrayList<Double>();
+      var positions = new ArrayList<Double>();
       for (int series = 0; series < data.getSeriesCount(); series++) {
         for (int item = 0; item < data.getItemCount(series); item++) {
           if (Math.abs(data.getXValue(series, item) - SplitsAxis.position(count)) < 0.3) {
-            at.add(data.getXValue(series, item));
+            positions.add(data.getXValue(series, item));
           }
         }
       }
-      assertThat(at).hasSize(count == 8 ? 1 : 3).doesNotHaveDuplicates();
-      assertThat(at.stream().mapToDouble(x -> x).average().orElseThrow())
+      assertThat(positions).hasSize(count == 8 ? 1 : 3).doesNotHaveDuplicates();
+      assertThat(positions.stream().mapToDouble(x -> x).average().orElseThrow())
           .isEqualTo(SplitsAxis.position(count), within(1e-9));
     }
     assertThat(ChartImage.svg(chart)).containsPattern(">\\d\\d\\.\\d ms</text>");

@@ -183,14 +183,14 @@ class ChromeTraceTest {
   /// Viewers need it: what overlaps on one thread is drawn as if one had called the other.
   @Test
   void eventsOfAThreadFollowEachOtherInRealMeasurements() throws IOException {
-    for (var how :
+    for (var tuning :
         List.of(Overlap.pipelined(3).streams(2), Overlap.ring().over(Transport.WORKERS))) {
       var profiles = new ConcurrentLinkedQueue<Profile>();
       LocalRanks.run(
           3,
           world -> {
             var spec = GemmSpec.gemmAllReduce(48, 32, 24);
-            try (var pipeline = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+            try (var pipeline = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
               profiles.add(pipeline.profile(4));
             }
           });

@@ -28,10 +28,10 @@ class PairedSamplesTest {
   void intervalIsTheSignedRankTests() {
     var values = new double[] {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048};
     var means = new double[78];
-    int at = 0;
+    int index = 0;
     for (int i = 0; i < 12; i++) {
       for (int j = 0; j <= i; j++) {
-        means[at++] = (values[i] + values[j]) / 2;
+        means[index++] = (values[i] + values[j]) / 2;
       }
     }
     Arrays.sort(means);

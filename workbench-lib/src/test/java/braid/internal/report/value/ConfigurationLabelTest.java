@@ -11,9 +11,9 @@ import java.util.Set;
 import org.junit.jupiter.api.Test;
 
 class ConfigurationLabelTest {
-  private static SequencedMap<String, String> configuration(Overlap how) {
+  private static SequencedMap<String, String> configuration(Overlap tuning) {
     var columns = new LinkedHashMap<>(GemmSpec.allGatherGemm(3840, 2304, 640).columns());
-    columns.putAll(how.columns());
+    columns.putAll(tuning.columns());
     columns.put("ranks", "4");
     columns.put("backend", "host");
     columns.put("link", "250MB/s,20us");
@@ -23,14 +23,14 @@ class ConfigurationLabelTest {
 
   @Test
   void aConfigurationIsProblemTuningAndMachineInWords() {
-    var how = configuration(Overlap.pipelined(4));
-    assertThat(ConfigurationLabel.problem(how))
+    var columns = configuration(Overlap.pipelined(4));
+    assertThat(ConfigurationLabel.problem(columns))
         .isEqualTo("all-gather → GEMM, 3840×2304×640 fp32, 4 ranks");
-    assertThat(ConfigurationLabel.brief(how))
+    assertThat(ConfigurationLabel.brief(columns))
         .isEqualTo("all-gather → GEMM, 3840×2304×640 fp32, 4 ranks: pipelined, 4 splits");
-    assertThat(ConfigurationLabel.of(how))
+    assertThat(ConfigurationLabel.of(columns))
         .isEqualTo(
-            ConfigurationLabel.brief(how)
+            ConfigurationLabel.brief(columns)
                 + "; host backend, link 250 MB/s and 20 µs, native memory");
     assertThat(ConfigurationLabel.brief(configuration(Overlap.unfused()))).endsWith(": unfused");
     assertThat(ConfigurationLabel.brief(configuration(Overlap.ring(2).streams(3).replay())))
@@ -50,13 +50,13 @@ class ConfigurationLabelTest {
 
   @Test
   void aTuningIsNamedByItsVaryingOptions() {
-    var how = Overlap.pipelined(4).streams(2);
-    assertThat(ConfigurationLabel.distinguishing(how, Set.of("splits"))).isEqualTo("4 splits");
-    assertThat(ConfigurationLabel.distinguishing(how, Set.of("splits", "streams")))
+    var tuning = Overlap.pipelined(4).streams(2);
+    assertThat(ConfigurationLabel.distinguishing(tuning, Set.of("splits"))).isEqualTo("4 splits");
+    assertThat(ConfigurationLabel.distinguishing(tuning, Set.of("splits", "streams")))
         .isEqualTo("4 splits, 2 streams");
     assertThat(ConfigurationLabel.distinguishing(Overlap.bulk(), Set.of("method", "splits")))
         .isEqualTo("bulk");
-    assertThat(ConfigurationLabel.distinguishing(how, Set.of("replayed")))
+    assertThat(ConfigurationLabel.distinguishing(tuning, Set.of("replayed")))
         .isEqualTo("pipelined, 4 splits, 2 streams");
   }
 
