@@ -9,8 +9,8 @@ import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
 import braid.internal.report.value.Caveats;
-import braid.model.HardwareReading;
 import braid.model.Configuration;
+import braid.model.HardwareReading;
 import braid.model.Timing;
 import braid.schedule.simulation.Machine;
 import java.nio.ByteBuffer;
@@ -137,7 +137,8 @@ final class Candidates {
     var load = new MachineLoad(group);
     progress.ifPresent(n -> notes.forEach(n::note));
     try (var _ = Progress.reportedElsewhere()) {
-      work.forEach((configuration, built) -> candidates.add(new Candidate(configuration, built.get())));
+      work.forEach(
+          (configuration, built) -> candidates.add(new Candidate(configuration, built.get())));
       for (var candidate : candidates) {
         progress.ifPresent(n -> n.verifying(candidate.configuration().toString()));
         candidate.work().verify();

@@ -32,7 +32,10 @@ final class Feasibility {
     var pattern = spec.pattern();
     tuning.check(spec, group.size());
     checkSum(
-        CollectiveRules.of(group.context().backend().kind()), pattern, tuning.method(), group.size());
+        CollectiveRules.of(group.context().backend().kind()),
+        pattern,
+        tuning.method(),
+        group.size());
     checkSizes(spec, tuning, group);
     checkChunks(spec, tuning, group);
   }

@@ -63,8 +63,8 @@ class ArgumentsTest {
   }
 
   /// Calls a method and returns what it threw that is not a refusal.
-  private static @Nullable String failure(Method method, @Nullable Object owner, Object... arguments)
-      throws IllegalAccessException {
+  private static @Nullable String failure(
+      Method method, @Nullable Object owner, Object... arguments) throws IllegalAccessException {
     try {
       method.setAccessible(true);
       var _ = String.valueOf(method.invoke(owner, arguments));

@@ -63,7 +63,8 @@ class ChainTest {
           int rank = world.rank();
           try (var hidden = LocalTensor.on(world).shape(TOKENS, WIDTH / ranks).allocate();
               var up = Pipeline.on(world).gemm(UP).overlap(tunings.get(0)).output(hidden).build();
-              var down = Pipeline.on(world).gemm(DOWN).overlap(tunings.get(1)).input(hidden).build();
+              var down =
+                  Pipeline.on(world).gemm(DOWN).overlap(tunings.get(1)).input(hidden).build();
               var layer = Chain.of(up, down)) {
             for (int round = 0; round < 3; round++) {
               up.input().fillIntegers(10L * round + rank);

@@ -145,7 +145,8 @@ class ContextParallelLayerTest {
     return positions;
   }
 
-  private static void compare(float[] got, double[] expected, List<Long> positions, String subject) {
+  private static void compare(
+      float[] got, double[] expected, List<Long> positions, String subject) {
     assertThat(got).as(subject).hasSize(positions.size() * HIDDEN);
     double largest = 0;
     double error = 0;

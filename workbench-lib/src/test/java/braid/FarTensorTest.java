@@ -97,7 +97,8 @@ class FarTensorTest {
     }
 
     @Override
-    public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound bound) {
+    public void widen(
+        MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound bound) {
       HostAccess.HOST.widen(near(low), near(high), near(sizes), bound);
     }
 

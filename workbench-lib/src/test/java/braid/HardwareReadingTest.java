@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.report.json.ReadingsJson;
-import braid.model.HardwareReading;
 import braid.model.BraidException;
+import braid.model.HardwareReading;
 import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;

@@ -322,7 +322,10 @@ class SeedsDTest {
         world -> {
           var tuning = Overlap.pipelined(2).replay();
           try (var pipe =
-              Pipeline.on(world).gemm(GemmSpec.gemmReduceScatter(24, 4, 8)).overlap(tuning).build()) {
+              Pipeline.on(world)
+                  .gemm(GemmSpec.gemmReduceScatter(24, 4, 8))
+                  .overlap(tuning)
+                  .build()) {
             pipe.run();
             var before = world.counters();
             long replays = count(world, "replays");

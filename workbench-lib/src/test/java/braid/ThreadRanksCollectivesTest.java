@@ -175,7 +175,9 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
       var brought = List.copyOf(values.get(x));
       for (int rank = 0; rank < group.size(); rank++) {
         var place = new Place(rank, group.size());
-        values.get(y).set(rank, CollectiveCase.wanted(operation, dtype, place, root, brought).clone());
+        values
+            .get(y)
+            .set(rank, CollectiveCase.wanted(operation, dtype, place, root, brought).clone());
       }
     }
 

@@ -111,7 +111,8 @@ class UnfusedWorkTest {
               .isEqualTo(new Work(0, input / ranks * others, 0, flops));
           // Returning the gathered input takes a copy of this rank's rows, with every method.
           for (var tuning : List.of(Overlap.unfused(), Overlap.pipelined(2), Overlap.ring())) {
-            assertThat(work(world, gathered.gatheredInput(), tuning).local()).isEqualTo(input / ranks);
+            assertThat(work(world, gathered.gatheredInput(), tuning).local())
+                .isEqualTo(input / ranks);
             assertThat(work(world, gathered.gatheredInput().transposedInput(), tuning))
                 .isEqualTo(work(world, gathered.gatheredInput(), tuning));
           }

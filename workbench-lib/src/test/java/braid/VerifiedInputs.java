@@ -166,8 +166,8 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
     return spec.dtype().isFp8() ? INPUT_SCALE * WEIGHT_SCALE : 1;
   }
 
-  /// Returns the contribution of rank `source` to the output of rank `receiver`: products of the depths from
-  /// `first` to before `end`, or their magnitudes.
+  /// Returns the contribution of rank `source` to the output of rank `receiver`: products of the
+  /// depths from `first` to before `end`, or their magnitudes.
   double[] products(int source, int receiver, int first, int end, boolean absolute) {
     boolean gathers = spec.pattern() == Pattern.ALL_GATHER_GEMM;
     var left = gathers ? gathered() : held(source).left();

@@ -64,7 +64,10 @@ class WaitCirclesTest {
     var random = new Random(seed);
     for (int i = 0; i < Sweep.times(4, 12); i++) {
       var calls =
-          random.ints(ranks, 0, Call.values().length).mapToObj(index -> Call.values()[index]).toList();
+          random
+              .ints(ranks, 0, Call.values().length)
+              .mapToObj(index -> Call.values()[index])
+              .toList();
       assertThatThrownBy(() -> LocalRanks.run(ranks, world -> waitInACircle(world, calls)))
           .as("-Dbraid.seed=%d: %s", seed, calls)
           .isExactlyInstanceOf(BraidException.class)

@@ -104,7 +104,11 @@ final class OpenAttention implements OpenWorkload {
       }
       try {
         var gradient =
-            Pipeline.on(group).overlap(tuning).backward(attention).outputGradient(all.get(3)).build();
+            Pipeline.on(group)
+                .overlap(tuning)
+                .backward(attention)
+                .outputGradient(all.get(3))
+                .build();
         return new BuiltForm(
             Chain.of(attention, gradient)::time,
             () -> {

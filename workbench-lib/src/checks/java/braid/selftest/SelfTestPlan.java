@@ -105,7 +105,8 @@ record SelfTestPlan(
   private static SelfTest.Row unsupportedRow(
       String subject, String method, String over, MemoryKind kind, String reason) {
     return new SelfTest.Row(
-        new SelfTest.Configuration(subject, method, over, kind.toString(), SelfTest.Configuration.ANY),
+        new SelfTest.Configuration(
+            subject, method, over, kind.toString(), SelfTest.Configuration.ANY),
         SelfTest.Outcome.NOT_AVAILABLE,
         0,
         reason);

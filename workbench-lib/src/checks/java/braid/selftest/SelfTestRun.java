@@ -175,7 +175,8 @@ final class SelfTestRun {
     for (var each : CommunicationCase.of(overlaps, collectives, group.size())) {
       var way = SelfTestPlan.configuration(each, kind);
       var units = new AtomicReference<>("");
-      var step = new Step(subset -> units.set(each.check(new CaseContext(subset, kind, alteration))), "");
+      var step =
+          new Step(subset -> units.set(each.check(new CaseContext(subset, kind, alteration))), "");
       add(way, List.of(step), agreement, units::get);
     }
   }
@@ -200,7 +201,8 @@ final class SelfTestRun {
         var program = programs.draw(seed);
         drawn.add(program);
         var verdict =
-            agreement.run(subset -> program.check(new CaseContext(subset, MemoryKind.AUTO, alteration)));
+            agreement.run(
+                subset -> program.check(new CaseContext(subset, MemoryKind.AUTO, alteration)));
         stopped = verdict.stopped();
         if (verdict.wrong().isEmpty()) {
           right++;
@@ -263,12 +265,14 @@ final class SelfTestRun {
     var reason = row.way().library().map(library -> missing.getOrDefault(library, "")).orElse("");
     return reason.isEmpty() || !row.supported()
         ? row
-        : new Capabilities.CollectiveRow(row.collective(), row.way(), row.kind(), false, "", reason);
+        : new Capabilities.CollectiveRow(
+            row.collective(), row.way(), row.kind(), false, "", reason);
   }
 
   private Step step(Case tested, MemoryKind kind) {
     return new Step(
-        subset -> tested.check(new CaseContext(subset, kind, alteration)), " (case %s)".formatted(tested.text()));
+        subset -> tested.check(new CaseContext(subset, kind, alteration)),
+        " (case %s)".formatted(tested.text()));
   }
 
   private void add(Configuration way, List<Step> cases, SelfTestAgreement agreement) {

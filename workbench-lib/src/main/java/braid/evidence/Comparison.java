@@ -9,11 +9,11 @@ import braid.internal.report.statistics.TwoSamples;
 import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.Percent;
-import braid.model.HardwareReading;
 import braid.model.BraidException;
 import braid.model.Configuration;
 import braid.model.Displayable;
 import braid.model.Estimate;
+import braid.model.HardwareReading;
 import braid.model.MimeBundle;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -345,7 +345,9 @@ public record Comparison(
   }
 
   private static String names(Set<Configuration> overlaps, SequencedSet<String> varying) {
-    return String.join(", ", overlaps.stream().skip(1).map(configuration -> name(configuration, varying)).toList());
+    return String.join(
+        ", ",
+        overlaps.stream().skip(1).map(configuration -> name(configuration, varying)).toList());
   }
 
   private static Stream<String> unmatched(

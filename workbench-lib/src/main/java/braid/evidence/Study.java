@@ -13,12 +13,12 @@ import braid.internal.report.statistics.RankedConfigurations.Standing;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
-import braid.model.HardwareReading;
 import braid.model.BraidException;
 import braid.model.Configuration;
 import braid.model.Configuration.Named;
 import braid.model.Configuration.OwnSchedule;
 import braid.model.Estimate;
+import braid.model.HardwareReading;
 import braid.model.MimeBundle;
 import braid.model.Spread;
 import java.util.ArrayList;
@@ -344,14 +344,17 @@ public record Study<C extends Configuration>(
 
   /// Returns the median time of a configuration of this study.
   public double medianNanos(C configuration) {
-    return configuration.equals(reference) ? unfusedMedianNanos() : trial(configuration).medianNanos();
+    return configuration.equals(reference)
+        ? unfusedMedianNanos()
+        : trial(configuration).medianNanos();
   }
 
   /// Returns the share by which one configuration takes longer than another, negative if it is
   /// faster: the quotient of their medians minus 1. For the interval, times are compared within
   /// each round; it has 95% confidence, given enough rounds, and contains the quotient.
   public Estimate excess(C configuration, C reference) {
-    return PairedSamples.excess(doubles(nanos(reference)), doubles(nanos(configuration)), Ranking.CONFIDENCE)
+    return PairedSamples.excess(
+            doubles(nanos(reference)), doubles(nanos(configuration)), Ranking.CONFIDENCE)
         .withValue(medianNanos(configuration) / medianNanos(reference) - 1);
   }
 

@@ -22,7 +22,9 @@ class RunsTest {
 
   private static Study<Overlap> study() {
     return new SyntheticStudy(100e6, 0.01, 8, 1)
-        .of(SyntheticStudy.overlaps(new int[] {1, 2, 4}, 1, 2), tuning -> 80e6 + 1e6 * tuning.splits());
+        .of(
+            SyntheticStudy.overlaps(new int[] {1, 2, 4}, 1, 2),
+            tuning -> 80e6 + 1e6 * tuning.splits());
   }
 
   private Runs at(String instant) {

@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
-import braid.model.HardwareReading;
 import braid.model.BraidException;
 import braid.model.ChunkOrder;
 import braid.model.Configuration.Named;
 import braid.model.GemmSpec;
+import braid.model.HardwareReading;
 import braid.model.Overlap;
 import braid.model.Priority;
 import braid.model.Transport;
@@ -215,7 +215,8 @@ class StudyTest {
 
   @Test
   void aStudyWithoutAWinnerAdvisesAgainstOverlap() {
-    var study = MACHINE.of(SyntheticStudy.overlaps(SPLITS, 1), tuning -> 103e6 + 1e6 * tuning.splits());
+    var study =
+        MACHINE.of(SyntheticStudy.overlaps(SPLITS, 1), tuning -> 103e6 + 1e6 * tuning.splits());
 
     assertThat(study.best()).isEqualTo(Overlap.unfused());
     assertThat(study.headline())

@@ -19,7 +19,8 @@ class VerdictsTest {
   private static List<Long> times(double millis, double spread, int key) {
     return IntStream.range(0, ROUNDS)
         .map(round -> (round * key + 5) % ROUNDS)
-        .mapToObj(index -> Math.round(1e6 * millis * (1 + spread * (2.0 * index / (ROUNDS - 1) - 1))))
+        .mapToObj(
+            index -> Math.round(1e6 * millis * (1 + spread * (2.0 * index / (ROUNDS - 1) - 1))))
         .toList();
   }
 

@@ -70,7 +70,8 @@ class SelfTestTest {
     var supported = Capabilities.host().stream().filter(Capabilities.Row::supported).count();
     assertThat(right)
         .filteredOn(row -> row.configuration().method().equals("one-shot"))
-        .extracting(row -> row.configuration().subject() + " over " + row.configuration().transport())
+        .extracting(
+            row -> row.configuration().subject() + " over " + row.configuration().transport())
         .containsExactlyInAnyOrder(
             "all-reduce over copy_engine",
             "all-reduce over copy_engine",
@@ -83,7 +84,9 @@ class SelfTestTest {
     assertThat(right)
         .filteredOn(row -> PATTERNS.contains(row.configuration().subject()))
         .hasSize((int) (2 * supported));
-    assertThat(right).extracting(row -> row.configuration().subject()).contains("all-reduce", "send");
+    assertThat(right)
+        .extracting(row -> row.configuration().subject())
+        .contains("all-reduce", "send");
     assertThat(rows(report, Outcome.NOT_AVAILABLE))
         .extracting(SelfTest.Row::result)
         .contains(
@@ -358,7 +361,8 @@ class SelfTestTest {
   }
 
   private static SelfTest.Configuration ofAnyType(SelfTest.Configuration way) {
-    return new SelfTest.Configuration(way.subject(), way.method(), way.transport(), way.memory(), "-");
+    return new SelfTest.Configuration(
+        way.subject(), way.method(), way.transport(), way.memory(), "-");
   }
 
   @Test

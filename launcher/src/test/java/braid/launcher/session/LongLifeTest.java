@@ -120,7 +120,9 @@ class LongLifeTest {
     long stores = threads("braid-store");
     var before = descriptors();
     for (int i = 0; i < TIMES; i++) {
-      assertThatThrownBy(start::run).isInstanceOf(BraidException.class).hasMessageContaining(reason);
+      assertThatThrownBy(start::run)
+          .isInstanceOf(BraidException.class)
+          .hasMessageContaining(reason);
     }
     assertThat(open("socket")).isLessThanOrEqualTo(before.getOrDefault("socket", 0));
     assertThat(open("jar")).isLessThanOrEqualTo(before.getOrDefault("jar", 0));

@@ -41,7 +41,9 @@ public final class AttentionSweep {
     public String toString() {
       return "%s %s%s"
           .formatted(
-              backward ? "backward" : "forward", packed, wrong.map(reason -> ": " + reason).orElse(""));
+              backward ? "backward" : "forward",
+              packed,
+              wrong.map(reason -> ": " + reason).orElse(""));
     }
   }
 

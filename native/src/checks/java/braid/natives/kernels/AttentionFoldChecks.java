@@ -174,7 +174,8 @@ final class AttentionFoldChecks {
           float got = gotOutput[index * size + c];
           if (!(Math.abs(got - value) <= ERROR * (1 + Math.abs(old) + Math.abs(own)))) {
             return Optional.of(
-                "%s: number %d is %s but should be %s".formatted(shape, index * size + c, got, value));
+                "%s: number %d is %s but should be %s"
+                    .formatted(shape, index * size + c, got, value));
           }
         }
       }

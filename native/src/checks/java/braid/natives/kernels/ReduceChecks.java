@@ -66,7 +66,10 @@ final class ReduceChecks {
   static void run(CheckBench bench) {
     for (var out : NumberChecks.STORED) {
       for (var inputType : NumberChecks.STORED) {
-        bench.check("reduce", inputType + " to " + out + ", every way", () -> all(bench, cases(inputType, out)));
+        bench.check(
+            "reduce",
+            inputType + " to " + out + ", every way",
+            () -> all(bench, cases(inputType, out)));
       }
     }
     bench.check("reduce_any", "parts of different types", () -> all(bench, mixed()));

@@ -316,7 +316,8 @@ public final class Lt implements AutoCloseable {
         long aux,
         long workspace) {
       gpu.use();
-      descriptors.run(stream, algorithm, workspaceBytes, alpha, a, b, beta, c, d, bias, aux, workspace);
+      descriptors.run(
+          stream, algorithm, workspaceBytes, alpha, a, b, beta, c, d, bias, aux, workspace);
     }
 
     /// Serialized form of the algorithm, for [Lt#restored].

@@ -58,7 +58,8 @@ public final class GpuKernel {
 
   /// Launches `blocks` × `threads`. Each argument is a Long (also for an address), an Integer, a
   /// Float, or a MemorySegment whose bytes are passed by value.
-  public void launch(GpuStream stream, int blocks, int threads, int sharedBytes, Object... arguments) {
+  public void launch(
+      GpuStream stream, int blocks, int threads, int sharedBytes, Object... arguments) {
     gpu.use();
     int code =
         cudart.cuLaunchKernel(

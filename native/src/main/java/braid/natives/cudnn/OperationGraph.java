@@ -135,7 +135,13 @@ final class OperationGraph implements AutoCloseable {
   /// @param type of the index
   Tensor index(Tensor operand, int axis, int type) {
     return each(
-        cudnn.CUDNN_POINTWISE_GEN_INDEX, operand, null, null, between(operand.layout, type), type, axis);
+        cudnn.CUDNN_POINTWISE_GEN_INDEX,
+        operand,
+        null,
+        null,
+        between(operand.layout, type),
+        type,
+        axis);
   }
 
   Tensor addToRows(Tensor index, int shift) {

@@ -146,10 +146,12 @@ public final class AttentionGradientArguments {
   }
 
   private static void check(Operands operands, Rows gradient, boolean adds) {
-    if (gradient.type() != ElementType.FP32 && (adds || gradient.type() != operands.query().type())) {
+    if (gradient.type() != ElementType.FP32
+        && (adds || gradient.type() != operands.query().type())) {
       throw new IllegalArgumentException(
           "gradients must be FP32%s but one was %s"
-              .formatted(adds ? " to be added to" : " or " + operands.query().type(), gradient.type()));
+              .formatted(
+                  adds ? " to be added to" : " or " + operands.query().type(), gradient.type()));
     }
     gradient.checkAddress();
   }

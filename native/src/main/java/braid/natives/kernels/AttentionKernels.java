@@ -81,7 +81,8 @@ public final class AttentionKernels implements AutoCloseable {
       kernel(GRADIENT_STATISTICS).launch(stream, blocks, MERGE_THREADS, 0, arguments.bytes());
     }
     for (var each : arguments.launches()) {
-      kernel(each.kernel()).launch(stream, each.blocks(), AttentionArguments.THREADS, 0, each.bytes());
+      kernel(each.kernel())
+          .launch(stream, each.blocks(), AttentionArguments.THREADS, 0, each.bytes());
     }
   }
 

@@ -318,7 +318,8 @@ public final class Kernels implements AutoCloseable {
   }
 
   /// Transposes a matrix of bytes. Its rows begin `stride` bytes apart; the result is contiguous.
-  public void transpose(GpuStream stream, long to, long from, long stride, long rows, long columns) {
+  public void transpose(
+      GpuStream stream, long to, long from, long stride, long rows, long columns) {
     if (rows > 0 && columns > 0) {
       kernel("transpose")
           .launch(stream, grid(rows * columns), THREADS, 0, to, from, stride, rows, columns);

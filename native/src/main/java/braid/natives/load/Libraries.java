@@ -257,7 +257,9 @@ public final class Libraries {
         return new Outcome(Optional.empty(), library.title + " cannot be loaded: " + oneLine(e));
       }
     }
-    return library.belongsToDriver() ? byName(library) : choose(library, SearchFolders.ofThisMachine());
+    return library.belongsToDriver()
+        ? byName(library)
+        : choose(library, SearchFolders.ofThisMachine());
   }
 
   private static Outcome choose(Library library, SearchFolders places) {

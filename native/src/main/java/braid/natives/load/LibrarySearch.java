@@ -80,7 +80,8 @@ final class LibrarySearch {
     }
     try {
       return without(names).contains(library)
-          ? Optional.of("%s is hidden by %s=%s".formatted(library.title(), Libraries.WITHOUT, names))
+          ? Optional.of(
+              "%s is hidden by %s=%s".formatted(library.title(), Libraries.WITHOUT, names))
           : Optional.empty();
     } catch (IllegalArgumentException e) {
       return Optional.of(String.valueOf(e.getMessage()));

@@ -144,11 +144,18 @@ public final class NcclCommunicator implements AutoCloseable {
   }
 
   /// Sends the root's elements to all ranks; `from` is only read on the root.
-  public void broadcast(long from, long to, long count, Nccl.Type type, int root, GpuStream stream) {
+  public void broadcast(
+      long from, long to, long count, Nccl.Type type, int root, GpuStream stream) {
     settle(
         "ncclBroadcast",
         ncclBroadcast(
-            pointer(from), pointer(to), count, type.number(), root, requireOpen(), stream.pointer()));
+            pointer(from),
+            pointer(to),
+            count,
+            type.number(),
+            root,
+            requireOpen(),
+            stream.pointer()));
   }
 
   /// Sends the i-th `countPerRank` elements to rank i, and stores those of rank i at the i-th place
@@ -185,7 +192,8 @@ public final class NcclCommunicator implements AutoCloseable {
 
   public void receive(long to, long count, Nccl.Type type, int peer, GpuStream stream) {
     settle(
-        "ncclRecv", ncclRecv(pointer(to), count, type.number(), peer, requireOpen(), stream.pointer()));
+        "ncclRecv",
+        ncclRecv(pointer(to), count, type.number(), peer, requireOpen(), stream.pointer()));
   }
 
   /// Fuses the calls into one operation, so that sends and receives cannot deadlock.

@@ -156,10 +156,13 @@ public final class Inventory {
     return slot.get(ADDRESS, 0);
   }
 
-  private boolean peers(MemorySegment a, MemorySegment b, int capability, Arena arena) throws Throwable {
+  private boolean peers(MemorySegment a, MemorySegment b, int capability, Arena arena)
+      throws Throwable {
     var status = arena.allocate(JAVA_INT);
     return supported(
-            "nvmlDeviceGetP2PStatus", (int) calls.peerStatus.invokeExact(a, b, capability, status), "")
+            "nvmlDeviceGetP2PStatus",
+            (int) calls.peerStatus.invokeExact(a, b, capability, status),
+            "")
         && status.get(JAVA_INT, 0) == PEER_OK;
   }
 

@@ -476,8 +476,10 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
 
     void compare(Pipeline attention, Findings findings) {
       var group = attention.group();
-      var expected = plain(outer.spec, query, key, value).forward(outer.errors(), outer.positions(group));
-      within("output", group, expected.output().stored(outer.errors()), attention.output(), findings);
+      var expected =
+          plain(outer.spec, query, key, value).forward(outer.errors(), outer.positions(group));
+      within(
+          "output", group, expected.output().stored(outer.errors()), attention.output(), findings);
       within("lse", group, expected.lse(), attention.lse(), findings);
     }
 
@@ -487,7 +489,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
       int columns = outer.spec.heads() * outer.spec.headSize();
       var expected =
           plain(outer.spec, query, key, value)
-              .backward(outer.errors(), PlainAttention.numbers(columns, outputGradient), mine, mine);
+              .backward(
+                  outer.errors(), PlainAttention.numbers(columns, outputGradient), mine, mine);
       var stored = outer.errors();
       within(
           "query gradient",

@@ -119,7 +119,9 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
         .formatted(
             form,
             dtype,
-            form == Form.ATTENTION ? ", attention by " + tuning : tuning.replayed() ? ", replayed" : "");
+            form == Form.ATTENTION
+                ? ", attention by " + tuning
+                : tuning.replayed() ? ", replayed" : "");
   }
 
   @Override

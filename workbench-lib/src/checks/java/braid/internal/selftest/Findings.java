@@ -55,7 +55,8 @@ public final class Findings {
     for (int i = 0; i < wanted.length; i++) {
       if (wanted[i] != got[i] && !(Math.abs(wanted[i] - got[i]) <= bounds[i])) {
         first =
-            "%s[%d] must be %s within %s but was %s".formatted(subject, i, wanted[i], bounds[i], got[i]);
+            "%s[%d] must be %s within %s but was %s"
+                .formatted(subject, i, wanted[i], bounds[i], got[i]);
         return;
       }
     }

@@ -249,7 +249,8 @@ public record PipelineCase(GemmSpec spec, Overlap tuning, int factor) implements
     var place = pipe.group().place();
     var name =
         "%s, %s%s on rank %s, round %d, run %d: "
-            .formatted(spec, tuning, factor == 1 ? "" : ", integers x " + factor, place, round, run);
+            .formatted(
+                spec, tuning, factor == 1 ? "" : ", integers x " + factor, place, round, run);
     var plain = plain(place, round, run);
     var sums = plain.output();
     var dtype = spec.outputDtype();
@@ -265,7 +266,9 @@ public record PipelineCase(GemmSpec spec, Overlap tuning, int factor) implements
     }
     if (spec.has(Feature.GATHERED_INPUT)) {
       findings.same(
-          name + "gathered input", plain.wholeInput(), tensors.apply(Part.GATHERED_INPUT).toFloats());
+          name + "gathered input",
+          plain.wholeInput(),
+          tensors.apply(Part.GATHERED_INPUT).toFloats());
     }
     if (spec.pattern().beside()) {
       var beside = tensors.apply(Part.BESIDE_OUTPUT);

@@ -409,8 +409,10 @@ public final class CollectiveEngine implements AutoCloseable {
   private void copy(ReachableTensor source, Landing landing, CollectiveRoute route) {
     var stream = communication(route);
     stream.turn(iteration, step);
-    Supplier<String> label = () -> in("%s from rank %d".formatted(landing.header(), landing.peer()));
-    stream.copy(Work.of(label), source.on(landing.peer()), landing.target().on(group.place().rank()));
+    Supplier<String> label =
+        () -> in("%s from rank %d".formatted(landing.header(), landing.peer()));
+    stream.copy(
+        Work.of(label), source.on(landing.peer()), landing.target().on(group.place().rank()));
     stream.synchronize(label);
   }
 

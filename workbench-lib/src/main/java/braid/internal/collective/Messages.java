@@ -71,10 +71,12 @@ final class Messages {
   /// it is consumed, and its sender gets the refusal.
   Optional<Refusal> receive(MessageHeader target, int from, Receipt receipt) {
     int number = ++received[from];
-    await(from, () -> "to send " + target, nanos -> mailbox.awaitPosted(from, epoch, number, nanos));
+    await(
+        from, () -> "to send " + target, nanos -> mailbox.awaitPosted(from, epoch, number, nanos));
     var header = mailbox.header(from);
     if (!header.fits(target)) {
-      mailbox.refuse(from, epoch, number, "rank %d receives into %s".formatted(place.rank(), target));
+      mailbox.refuse(
+          from, epoch, number, "rank %d receives into %s".formatted(place.rank(), target));
       return Optional.of(mismatch(from, header));
     }
     var problem = receipt.take(header);

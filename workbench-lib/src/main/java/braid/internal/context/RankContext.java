@@ -99,7 +99,9 @@ public final class RankContext implements AutoCloseable {
         .map(
             address ->
                 new RankContext(
-                    env, address.token(), StoreClient.connect(address.host(), address.port(), address.token(), rank)))
+                    env,
+                    address.token(),
+                    StoreClient.connect(address.host(), address.port(), address.token(), rank)))
         .orElseGet(
             () ->
                 new RankContext(

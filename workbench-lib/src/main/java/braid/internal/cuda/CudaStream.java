@@ -242,7 +242,9 @@ final class CudaStream implements Stream {
     var described =
         prepared
             .library()
-            .map(cause -> new Work(work.chunk(), () -> work + cause, () -> work.label().get() + cause))
+            .map(
+                cause ->
+                    new Work(work.chunk(), () -> work + cause, () -> work.label().get() + cause))
             .orElse(work);
     enqueue(described, Stage.ATTENTION, 0, flops, prepared.launch());
   }

@@ -327,7 +327,8 @@ final class HostAttentionGradient implements AutoCloseable {
       }
     }
 
-    private static void load(Matrix from, int row, int column, float[] target, int index, int count) {
+    private static void load(
+        Matrix from, int row, int column, float[] target, int index, int count) {
       long first = (long) row * from.stride() + column;
       MemorySegment.copy(
           from.segment(), ValueLayout.JAVA_FLOAT, first * Float.BYTES, target, index, count);

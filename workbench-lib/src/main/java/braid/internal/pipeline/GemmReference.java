@@ -233,11 +233,18 @@ final class GemmReference implements Reference {
     var sizes = plain.matrix(matrix.dtype(), matrix.rows(), matrix.columns());
     access.sizes(matrix.dtype(), stored(matrix), sizes.segment());
     return new Matrix(
-        sizes.segment(), matrix.dtype(), matrix.rows(), matrix.columns(), matrix.stride(), matrix.transposed());
+        sizes.segment(),
+        matrix.dtype(),
+        matrix.rows(),
+        matrix.columns(),
+        matrix.stride(),
+        matrix.transposed());
   }
 
   private static MemorySegment stored(Matrix matrix) {
-    return matrix.segment().asSlice(0, (long) matrix.rows() * matrix.columns() * matrix.dtype().bytes());
+    return matrix
+        .segment()
+        .asSlice(0, (long) matrix.rows() * matrix.columns() * matrix.dtype().bytes());
   }
 
   private Matrix allGather(Matrix mine) {
@@ -443,7 +450,9 @@ final class GemmReference implements Reference {
       var judgement = access.judge(exactly(expected), got.dtype(), got.memory());
       double position = access.get(expected.dtype(), expectedBytes, judgement.largestAt());
       differences.add(
-          (long) expected.rows() * expected.columns(), judgement.largest(), tolerance.allowed(position));
+          (long) expected.rows() * expected.columns(),
+          judgement.largest(),
+          tolerance.allowed(position));
       return Optional.empty();
     }
     return Optional.of(

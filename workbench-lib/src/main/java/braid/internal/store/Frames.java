@@ -234,7 +234,9 @@ final class Frames {
       case 'f' -> new Reply.Failed(text(buffer));
       case 'd' -> new Reply.Departed(ranks(buffer));
       case 'a' -> new Reply.Aborted(text(buffer));
-      case 'w' -> new Reply.Reported(new BlockedWait.Answer(buffer.getLong(), buffer.get() != 0, text(buffer)));
+      case 'w' ->
+          new Reply.Reported(
+              new BlockedWait.Answer(buffer.getLong(), buffer.get() != 0, text(buffer)));
       default -> throw new IOException("the store sent a reply of unknown kind " + kind);
     };
   }

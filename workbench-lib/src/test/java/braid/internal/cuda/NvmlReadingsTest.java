@@ -1,8 +1,8 @@
 package braid.internal.cuda;
 
-import braid.model.HardwareReading;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.model.HardwareReading;
 import braid.natives.nvml.Nvml;
 import java.util.Set;
 import org.junit.jupiter.api.Test;

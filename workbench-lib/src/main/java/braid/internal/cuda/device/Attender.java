@@ -92,7 +92,8 @@ public final class Attender implements AutoCloseable {
         launches.add(queue -> kernels.attend(queue, arguments));
       }
     }
-    return new Prepared(Optional.of(BY_CUDNN), enqueued -> launches.forEach(each -> each.on(enqueued)));
+    return new Prepared(
+        Optional.of(BY_CUDNN), enqueued -> launches.forEach(each -> each.on(enqueued)));
   }
 
   /// Returns the sequences of a block, each with its engine: packed ones that cuDNN computes
@@ -250,7 +251,8 @@ public final class Attender implements AutoCloseable {
       addsQuery = !CudnnAttention.isNarrow(query);
       addsKeys = !CudnnAttention.isNarrow(key);
     }
-    return new Prepared(Optional.of(BY_CUDNN), enqueued -> launches.forEach(launch -> launch.on(enqueued)));
+    return new Prepared(
+        Optional.of(BY_CUDNN), enqueued -> launches.forEach(launch -> launch.on(enqueued)));
   }
 
   /// Returns whether the first sequences of a block begin a gradient in all of its rows.

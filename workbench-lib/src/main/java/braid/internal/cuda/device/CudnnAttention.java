@@ -93,7 +93,8 @@ final class CudnnAttention implements AutoCloseable {
             tables.rows());
     return stream -> {
       plan.run(stream, workspace, operands);
-      kernels.fold(stream, computed, seeing.first() - kept, rows, heads, headSize, to, lse, continued);
+      kernels.fold(
+          stream, computed, seeing.first() - kept, rows, heads, headSize, to, lse, continued);
     };
   }
 

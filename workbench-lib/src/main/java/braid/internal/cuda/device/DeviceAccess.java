@@ -79,7 +79,11 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
               device
                   .kernels()
                   .range(
-                      stream, memory.address(), count(dtype, memory), Arguments.type(dtype), result));
+                      stream,
+                      memory.address(),
+                      count(dtype, memory),
+                      Arguments.type(dtype),
+                      result));
       return new Range(
           answer.get(ValueLayout.JAVA_FLOAT, 0),
           answer.get(ValueLayout.JAVA_INT, Float.BYTES) != 0);
@@ -126,7 +130,11 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
             device
                 .kernels()
                 .sizes(
-                    stream, to.address(), from.address(), count(dtype, from), Arguments.type(dtype)));
+                    stream,
+                    to.address(),
+                    from.address(),
+                    count(dtype, from),
+                    Arguments.type(dtype)));
   }
 
   @Override

@@ -100,7 +100,10 @@ public final class Multiplier implements AutoCloseable {
         ? steps
         : List.of(
             new Step(
-                Stage.GEMM, 0, gemm.flops(), stream -> steps.forEach(step -> step.launch().on(stream))));
+                Stage.GEMM,
+                0,
+                gemm.flops(),
+                stream -> steps.forEach(step -> step.launch().on(stream))));
   }
 
   private Launch unpadded(Gemm gemm, Strategy strategy, Scratch scratch, long workspace) {

@@ -113,12 +113,14 @@ public final class NcclCollectives implements LibraryCollectives {
           communicator.allToAll(
               x.address(), y.address(), x.bytes() / communicator.size(), bytes, stream);
       case BROADCAST ->
-          communicator.broadcast(x.address(), y.address(), x.bytes(), bytes, request.root(), stream);
+          communicator.broadcast(
+              x.address(), y.address(), x.bytes(), bytes, request.root(), stream);
       case REDUCE_SCATTER ->
           communicator.reduceScatterSum(
               x.address(), y.address(), y.elements(), type(x.dtype()), stream);
       case ALL_REDUCE ->
-          communicator.allReduceSum(x.address(), y.address(), x.elements(), type(x.dtype()), stream);
+          communicator.allReduceSum(
+              x.address(), y.address(), x.elements(), type(x.dtype()), stream);
       case SEND, RECEIVE, BARRIER ->
           throw new IllegalArgumentException("no call of NCCL for " + request.collective());
     }

@@ -202,7 +202,10 @@ record JsonFields(String subject, JsonObject object) {
 
   List<JsonFields> objects(String name) {
     return elements(name).stream()
-        .map(e -> new JsonFields(subject + " `" + name + "`", asObject(subject + " `" + name + "`", e)))
+        .map(
+            e ->
+                new JsonFields(
+                    subject + " `" + name + "`", asObject(subject + " `" + name + "`", e)))
         .toList();
   }
 

@@ -1,9 +1,9 @@
 package braid.internal.report.json;
 
-import braid.model.HardwareReading;
 import braid.model.ChunkOrder;
 import braid.model.Configuration;
 import braid.model.ContextParallel;
+import braid.model.HardwareReading;
 import braid.model.Overlap;
 import braid.model.Priority;
 import com.google.gson.Gson;

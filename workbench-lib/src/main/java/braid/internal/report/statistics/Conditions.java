@@ -33,7 +33,8 @@ public record Conditions(
 
   public static Conditions of(List<HardwareReading> readings) {
     var reasons = new TreeMap<String, Integer>();
-    readings.forEach(each -> each.heldBackBy().forEach(reason -> reasons.merge(reason, 1, Integer::sum)));
+    readings.forEach(
+        each -> each.heldBackBy().forEach(reason -> reasons.merge(reason, 1, Integer::sum)));
     return new Conditions(
         readings.size(),
         median(known(readings, HardwareReading::smClockMhz)),

@@ -102,7 +102,9 @@ public final class ConfigurationLabel {
 
   /// Returns the name of a reference: "unfused", or the name of a step.
   public static String reference(Configuration configuration) {
-    return configuration instanceof Overlap overlap ? overlap.method().toString() : configuration.toString();
+    return configuration instanceof Overlap overlap
+        ? overlap.method().toString()
+        : configuration.toString();
   }
 
   /// Returns a pattern in words: "all-gather → GEMM".

@@ -79,7 +79,9 @@ public final class ChartGallery {
     charts.put("splits-one", study.of(SyntheticStudy.overlaps(new int[] {4}, 1), model).chart());
     charts.put(
         "splits-losing",
-        study.of(SyntheticStudy.overlaps(powers, 1, 2), tuning -> 103e6 + 2e6 * tuning.splits()).chart());
+        study
+            .of(SyntheticStudy.overlaps(powers, 1, 2), tuning -> 103e6 + 2e6 * tuning.splits())
+            .chart());
     charts.put(
         "splits-noisy",
         new SyntheticStudy(103e6, 0.1, 12, 7)
@@ -107,7 +109,8 @@ public final class ChartGallery {
             Overlap.pipelined(4).priority(Priority.GEMM),
             Overlap.pipelined(4).order(ChunkOrder.RANK_ORDER).over(Transport.WORKERS).workers(8));
     charts.put(
-        "configurations-7", study.of(unequal, chosen -> 90e6 + 1e5 * (chosen.hashCode() & 63)).chart());
+        "configurations-7",
+        study.of(unequal, chosen -> 90e6 + 1e5 * (chosen.hashCode() & 63)).chart());
     charts.put("configurations-1", study.of(List.of(Overlap.bulk()), _ -> 110e6).chart());
     var methods = new ArrayList<Overlap>();
     for (var transport : Transport.values()) {
@@ -121,14 +124,19 @@ public final class ChartGallery {
     }
     var much =
         study.of(
-            methods, candidate -> model.applyAsDouble(candidate) + (candidate.method() == Method.RING ? 2e6 : 1e6));
+            methods,
+            candidate ->
+                model.applyAsDouble(candidate) + (candidate.method() == Method.RING ? 2e6 : 1e6));
     charts.put("configurations-108", much.chart());
     charts.put("heatmap-108", much.heatmap());
     var six = methods.stream().filter(tried -> tried.streams() == 2).toList();
     charts.put(
         "splits-6-lines",
         study
-            .of(six, option -> model.applyAsDouble(option) + (option.method() == Method.RING ? 4e6 : 2e6))
+            .of(
+                six,
+                option ->
+                    model.applyAsDouble(option) + (option.method() == Method.RING ? 4e6 : 2e6))
             .chart());
     var table = Table.create("every pattern and method against its unfused time");
     var patterns = StringColumn.create("pattern");

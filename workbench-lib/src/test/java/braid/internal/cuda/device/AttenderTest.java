@@ -126,10 +126,13 @@ class AttenderTest {
   }
 
   /// Counts the pairs that a call computes, by its problem and its tables.
-  private static void count(Sequences sequences, AttentionBlock block, Arena arena, int[][] computed) {
+  private static void count(
+      Sequences sequences, AttentionBlock block, Arena arena, int[][] computed) {
     var problem = sequences.problem().orElseThrow();
     if (!sequences.arePacked()) {
-      int row = (int) (sequences.block().queryPosition() - block.queryPosition()) + sequences.rows().first();
+      int row =
+          (int) (sequences.block().queryPosition() - block.queryPosition())
+              + sequences.rows().first();
       int key = (int) (sequences.block().keyPosition() - block.keyPosition());
       count(problem, row, sequences.rows().count(), key, sequences.block().key().rows(), computed);
       return;

@@ -108,7 +108,9 @@ class ChartsTest {
             Overlap.pipelined(4).boundaries(0, 10, 30, 40, 64));
     var study =
         new SyntheticStudy(100e6, 0.005, 8, 3)
-            .of(overlaps, tuning -> tuning.replayed() ? 70e6 : tuning.boundaries().isEmpty() ? 80e6 : 9e7);
+            .of(
+                overlaps,
+                tuning -> tuning.replayed() ? 70e6 : tuning.boundaries().isEmpty() ? 80e6 : 9e7);
     var chart = study.chart();
     var data = (IntervalXYDataset) plot(chart).getDataset();
 
@@ -197,7 +199,8 @@ class ChartsTest {
   void aHeatMapHasACellForEachCombinationThatWasMeasured() throws IOException {
     var overlaps = new ArrayList<>(SyntheticStudy.overlaps(new int[] {1, 4}, 1, 3));
     overlaps.removeLast();
-    var study = new SyntheticStudy(100e6, 0.005, 8, 3).of(overlaps, tuning -> 1e8 - tuning.splits());
+    var study =
+        new SyntheticStudy(100e6, 0.005, 8, 3).of(overlaps, tuning -> 1e8 - tuning.splits());
     var data = plot(study.heatmap()).getDataset();
 
     assertThat(data.getItemCount(0)).isEqualTo(3);
@@ -221,7 +224,9 @@ class ChartsTest {
     overlaps.remove(Overlap.pipelined(8));
     overlaps.remove(Overlap.pipelined(8).streams(2));
     var chart =
-        new SyntheticStudy(100e6, 0.005, 8, 3).of(overlaps, tuning -> 9e7 + tuning.splits()).chart();
+        new SyntheticStudy(100e6, 0.005, 8, 3)
+            .of(overlaps, tuning -> 9e7 + tuning.splits())
+            .chart();
     var data = plot(chart).getDataset();
     for (int count : new int[] {1, 2, 4, 8}) {
       var positions = new ArrayList<Double>();
