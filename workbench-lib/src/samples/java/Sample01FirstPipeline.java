@@ -7,7 +7,7 @@
 //
 // Prints, where … is any text:
 //
-//     | all_gather_gemm m=768 n=512 k=256 fp32 by pipelined, 4 splits
+//     | all-gather-gemm m=768 n=512 k=256 fp32 by pipelined, 4 splits
 //     | verified 393,216 values of 2 ranks: each equals the reference exactly
 //     | my part of the output is 768 x 256
 //     | the same result by ring, 2 splits

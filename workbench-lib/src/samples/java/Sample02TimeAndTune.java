@@ -7,9 +7,9 @@
 //
 //     | 5 iterations took … ms
 //     | rank 0: … spans of 3 iterations
-//     | … splits …
+//     | … than unfused …
 //     | tried: unfused; pipelined, 1 split; pipelined, 2 splits; pipelined, 4 splits
-//     | take … splits; …
+//     | take …; …
 import braid.*;
 import braid.evidence.*;
 import braid.model.*;
@@ -34,13 +34,13 @@ void main() {
 
   // The tuner verifies every configuration, then measures all of them in the same rounds. Every
   // rank gets the same study.
-  Study<Overlap> study = Tuner.on(world).gemm(problem).splits(1, 2, 4).repeats(6).run();
+  Study<Overlap> study = Tuner.on(world).gemm(problem).splits(1, 2, 4).repeats(8).run();
   var tried = study.trials().stream().map(trial -> trial.configuration().toString());
   IO.println(study.headline());
   IO.println("tried: unfused; " + tried.collect(Collectors.joining("; ")));
 
   // best() is the fastest, or the simplest of those that are as good within the noise.
-  // Six rounds are few: a study that is not decided says how many more would decide it.
+  // Eight rounds are few: a study that is not decided says how many more would decide it.
   var decided = study.isDecided() ? "decided" : study.advice().orElse("not decided");
   IO.println("take " + study.best() + "; " + decided);
 }

@@ -4,8 +4,8 @@
 //
 // Prints, where … is any text:
 //
-//     | findings: []
-//     | without a wait: …rank 1…
+//     | findings: nothing found in 2 ranks × 2 iterations
+//     | without a wait: signal begun[0] to rank 1 …
 //     | refused: …
 //     | fetch by fetch: verified 393,216 values of 2 ranks: each equals the reference exactly
 import braid.*;

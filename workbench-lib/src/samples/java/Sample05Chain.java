@@ -5,8 +5,8 @@
 // Prints, where … is any text:
 //
 //     | verified …: each equals the reference exactly
-//     | up: pipelined, … split…
-//     | down: pipelined, … split…
+//     | up: …
+//     | down: …
 import braid.*;
 import braid.model.*;
 
@@ -35,7 +35,7 @@ void main() {
     IO.println(layer.verify());
 
     // Finds a tuning for each link by the time of the whole chain.
-    var study = Tuner.on(world).splits(1, 2).repeats(6).tune(layer);
+    var study = Tuner.on(world).splits(1, 2).repeats(8).tune(layer);
     IO.println("up: " + study.overlaps().get(0));
     IO.println("down: " + study.overlaps().get(1));
     try (var tuned = layer.with(study.overlaps())) {

@@ -4,7 +4,7 @@
 //
 // Prints, where … is any text:
 //
-//     | attention …, causal… by ring, 2 splits
+//     | attention … causal zigzag by ring, 2 splits
 //     | verified …
 //     | gradients: verified …
 //     | the key's gradient has 128 rows of 32 numbers

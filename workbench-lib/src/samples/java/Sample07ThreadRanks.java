@@ -1,15 +1,15 @@
 // 07. Ranks that are threads of one process: for unit tests, a debugger, and a first look.
 //
 //     ./braid --version    # builds Braid
-//     "$JAVA_HOME/bin/java" --enable-native-access=ALL-UNNAMED -cp 'launcher/target/current/*' \
-//       workbench-lib/src/samples/java/Sample07ThreadRanks.java 2
+//     "$JAVA_HOME/bin/java" --enable-native-access=ALL-UNNAMED -Dslf4j.internal.verbosity=ERROR \
+//       -cp 'launcher/target/current/*' workbench-lib/src/samples/java/Sample07ThreadRanks.java 2
 //
 // The argument is the number of ranks. Prints, where … is any text:
 //
 //     | unfused: verified 737,280 values of 2 ranks: each equals the reference exactly
-//     | … rank 0 …
+//     | rank  exposed ms  iteration ms …
 //     | pipelined, 4 splits: verified 737,280 values of 2 ranks: each equals the reference exactly
-//     | … rank 1 …
+//     | 1 …
 import braid.*;
 import braid.evidence.*;
 import braid.model.*;

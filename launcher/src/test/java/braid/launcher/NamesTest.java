@@ -98,7 +98,7 @@ class NamesTest {
             if (NOT_NAMES.contains(name)) {
               found.add(file + ": " + name);
             }
-            return super.visitVariable(variable, none);
+            return super.visitVariable(variable, null);
           }
         }.scan(unit, null);
       }

@@ -181,7 +181,6 @@ class HintsTest {
         "Pipeline.on(world).gemm(spec).build().spec() => the problem of a pipeline is `pipe.problem()`, a GemmSpec, an AttentionSpec or an AttentionGradientSpec: `Pipeline.on(world).gemm(spec).build().problem()`",
         "Pipeline.on(world).gemm(spec).replay() => a tuning or a schedule is replayed: `overlap(how.replay())`, `schedule(plan.replay())`",
         "PipelineTensor x = null; => `PipelineTensor` is now `Tensor`: `Tensor x = null;`",
-        "float first(Tensor x) { return x.get(0); } => a `Tensor` has a shape and a type; its numbers are in a view of memory, a `TensorView`: `pipe.output()`, `x.local()`",
         "AttentionSpec.of(8, 1, 4).dropout(0) => attention has no dropout, since it has no random state; leave it out, or drop numbers of the output",
         "Chain.on(world).links() => `chain.links()` is now `chain.pipelines()`: `Chain.on(world).pipelines()`",
         "world.size => write `world.size()`",
