@@ -121,9 +121,9 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
   }
 
   /// A problem with a tuning of a method, in any type, over any transport.
-  private record Drawn(AttentionSpec spec, ContextParallel method, ContextParallel how) {
+  private record Drawn(AttentionSpec spec, ContextParallel method, ContextParallel chosen) {
     AttentionCase of(Way way, Pass pass) {
-      return new AttentionCase(spec.dtype(way.dtype), how.over(way.transport), pass);
+      return new AttentionCase(spec.dtype(way.dtype), chosen.over(way.transport), pass);
     }
   }
 
@@ -143,7 +143,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     var spec = isPacked ? spec(random, ranks, true) : spec(random, false, equal);
     var drawn = random(random, spec, method, ranks);
     return isPacked && method.method() != ContextParallel.Method.UNFUSED
-        ? new Drawn(drawn.spec, method, drawn.how.streams(1).splits(1))
+        ? new Drawn(drawn.spec, method, drawn.chosen.streams(1).splits(1))
         : drawn;
   }
 

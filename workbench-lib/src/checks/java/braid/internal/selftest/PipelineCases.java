@@ -128,38 +128,39 @@ public final class PipelineCases {
     }
     return cases.stream()
         .filter(
-            each -> supported.stream().anyMatch(row -> row.transport() == each.how().transport()))
+            each ->
+                supported.stream().anyMatch(row -> row.transport() == each.tuning().transport()))
         .toList();
   }
 
   private static void addFeaturesAndOptions(
       Pattern pattern, Method method, int ranks, List<PipelineCase> cases) {
     var spec = uneven(pattern, ranks);
-    var how = overlap(method, SPLITS);
+    var tuning = overlap(method, SPLITS);
     for (var features : features(pattern)) {
       for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP16, DType.FP8_E4M3)) {
-        cases.add(new PipelineCase(with(spec.dtype(dtype), features), how));
+        cases.add(new PipelineCase(with(spec.dtype(dtype), features), tuning));
       }
     }
-    cases.add(new PipelineCase(spec.dtype(DType.BF16).output(DType.FP32), how));
-    cases.add(new PipelineCase(spec.dtype(DType.FP8_E5M2).output(DType.FP16), how));
+    cases.add(new PipelineCase(spec.dtype(DType.BF16).output(DType.FP32), tuning));
+    cases.add(new PipelineCase(spec.dtype(DType.FP8_E5M2).output(DType.FP16), tuning));
     for (var some : List.of(spec, aligned(pattern, ranks))) {
-      cases.add(new PipelineCase(some.dtype(DType.FP8_E4M3).weight(DType.FP8_E5M2), how));
-      cases.add(new PipelineCase(some.dtype(DType.FP8_E5M2).weight(DType.FP8_E4M3), how));
+      cases.add(new PipelineCase(some.dtype(DType.FP8_E4M3).weight(DType.FP8_E5M2), tuning));
+      cases.add(new PipelineCase(some.dtype(DType.FP8_E5M2).weight(DType.FP8_E4M3), tuning));
     }
     for (var output : List.of(DType.FP8_E4M3, DType.FP8_E5M2)) {
       var narrow = spec.dtype(DType.FP8_E4M3).output(output);
-      cases.add(new PipelineCase(narrow, how));
-      cases.add(new PipelineCase(narrow.bias().gelu(), how.replay()));
-      cases.add(new PipelineCase(narrow.bias(), how.outputInSymmetricMemory()));
+      cases.add(new PipelineCase(narrow, tuning));
+      cases.add(new PipelineCase(narrow.bias().gelu(), tuning.replay()));
+      cases.add(new PipelineCase(narrow.bias(), tuning.outputInSymmetricMemory()));
       cases.add(
           new PipelineCase(
               aligned(pattern, ranks).dtype(DType.FP8_E5M2).weight(DType.FP8_E4M3).output(output),
-              how));
+              tuning));
     }
-    cases.add(new PipelineCase(spec.weight(DType.TF32), how));
-    cases.add(new PipelineCase(spec.dtype(DType.TF32).weight(DType.FP32), how));
-    for (var option : options(spec, how, ranks)) {
+    cases.add(new PipelineCase(spec.weight(DType.TF32), tuning));
+    cases.add(new PipelineCase(spec.dtype(DType.TF32).weight(DType.FP32), tuning));
+    for (var option : options(spec, tuning, ranks)) {
       cases.add(new PipelineCase(spec, option));
       if (pattern == Pattern.ALL_GATHER_GEMM) {
         // Chunks of data stored by columns are not contiguous.
@@ -168,16 +169,16 @@ public final class PipelineCases {
     }
     if (pattern == Pattern.ALL_GATHER_GEMM) {
       var turned = aligned(pattern, ranks).transposedInput().gatheredInput();
-      cases.add(new PipelineCase(turned.dtype(DType.BF16), how));
-      cases.add(new PipelineCase(turned.dtype(DType.FP8_E4M3), how.replay()));
+      cases.add(new PipelineCase(turned.dtype(DType.BF16), tuning));
+      cases.add(new PipelineCase(turned.dtype(DType.FP8_E4M3), tuning.replay()));
     }
     cases.add(
         new PipelineCase(
-            with(spec, EnumSet.of(Feature.ACCUMULATE)), how.outputInSymmetricMemory()));
+            with(spec, EnumSet.of(Feature.ACCUMULATE)), tuning.outputInSymmetricMemory()));
     cases.add(
         new PipelineCase(
             with(spec.dtype(DType.BF16), EnumSet.of(Feature.BIAS, Feature.GELU)),
-            how.outputInSymmetricMemory()));
+            tuning.outputInSymmetricMemory()));
   }
 
   /// Returns a problem whose operands fit the fp8 tensor cores on every rank.
@@ -213,37 +214,37 @@ public final class PipelineCases {
         features);
   }
 
-  private static List<Overlap> options(GemmSpec spec, Overlap how, int ranks) {
+  private static List<Overlap> options(GemmSpec spec, Overlap tuning, int ranks) {
     var options = new ArrayList<Overlap>();
     for (var order : ChunkOrder.values()) {
-      options.add(how.order(order));
+      options.add(tuning.order(order));
     }
-    options.add(how.outputInSymmetricMemory());
+    options.add(tuning.outputInSymmetricMemory());
     options.removeIf(option -> !isPossible(spec, option, ranks));
     for (var priority : Priority.values()) {
-      options.add(how.priority(priority));
+      options.add(tuning.priority(priority));
     }
-    options.add(how.over(Transport.WORKERS).workers(3));
-    options.add(how.replay());
-    if (how.method() != Method.BULK && how.method() != Method.UNFUSED) {
-      options.add(how.streams(2));
-      options.add(how.streams(4).replay());
-      int largest = largestPart(spec, how.method(), ranks);
+    options.add(tuning.over(Transport.WORKERS).workers(3));
+    options.add(tuning.replay());
+    if (tuning.method() != Method.BULK && tuning.method() != Method.UNFUSED) {
+      options.add(tuning.streams(2));
+      options.add(tuning.streams(4).replay());
+      int largest = largestPart(spec, tuning.method(), ranks);
       if (largest > 1) {
-        options.add(how.boundaries(0, 1, largest));
-        options.add(how.boundaries(0, largest - 1, largest));
+        options.add(tuning.boundaries(0, 1, largest));
+        options.add(tuning.boundaries(0, largest - 1, largest));
       }
       if (largest > 3) {
-        options.add(how.boundaries(0, 2, 3, largest).streams(2));
+        options.add(tuning.boundaries(0, 2, 3, largest).streams(2));
       }
     }
     return options;
   }
 
   /// Returns true if each option of the tuning has an effect on the problem.
-  static boolean isPossible(GemmSpec spec, Overlap how, int ranks) {
+  static boolean isPossible(GemmSpec spec, Overlap tuning, int ranks) {
     try {
-      how.check(spec, ranks);
+      tuning.check(spec, ranks);
       return true;
     } catch (BraidException _) {
       return false;
@@ -259,8 +260,8 @@ public final class PipelineCases {
   /// Returns true if that number of ranks can solve the problem with the tuning.
   static boolean feasible(PipelineCase tested, int ranks) {
     var spec = tested.spec();
-    var how = tested.how();
-    boolean ring = how.method() == Method.RING;
+    var tuning = tested.tuning();
+    boolean ring = tuning.method() == Method.RING;
     boolean enough =
         switch (spec.pattern()) {
           case ALL_GATHER_GEMM -> spec.m() >= ranks && spec.n() >= ranks;
@@ -268,6 +269,6 @@ public final class PipelineCases {
           case GEMM_ALL_REDUCE -> spec.k() >= ranks && (!ring || spec.m() >= ranks);
           case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER -> spec.besideElements() >= ranks;
         };
-    return enough && how.splits() <= mostSplits(spec, how.method(), ranks);
+    return enough && tuning.splits() <= mostSplits(spec, tuning.method(), ranks);
   }
 }

@@ -17,7 +17,7 @@ import braid.Tuner;
 /// Prints, where … is any text:
 ///
 /// ```
-/// | … than unfused …
+/// | … unfused…
 /// | pipelined, … split…: verified 262,144 values of 2 ranks: each equals the reference exactly
 /// ```
 final class Tuned {
