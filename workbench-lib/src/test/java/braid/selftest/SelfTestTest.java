@@ -143,7 +143,7 @@ class SelfTestTest {
         .allMatch(row -> row.result().startsWith("wrong: rank 1: "))
         .allMatch(row -> row.result().contains("must be"))
         .allMatch(row -> row.result().contains("but was 100.0 (case "));
-    assertThat(report.summary()).contains("; first: Configuration[what=all-gather-gemm");
+    assertThat(report.summary()).contains("; first: Configuration[subject=all-gather-gemm");
     assertThat(report.table().getString(0, "result")).startsWith("wrong: ");
   }
 
