@@ -8,6 +8,7 @@ import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.PlanSource;
 import braid.internal.pipeline.Reference;
+import braid.internal.pipeline.Sequence;
 import braid.internal.pipeline.Tolerance;
 import braid.internal.pipeline.View;
 import braid.internal.report.progress.Progress;
@@ -64,7 +65,13 @@ final class PlanLease implements AutoCloseable {
     this.key = key;
     this.plan = plan;
     member = new Iterations.Member(group, plan, this::toString);
-    iterations = new Iterations(group, List.of(List.of(member)), plan.toString(), this::toString);
+    iterations =
+        new Iterations(
+            group,
+            List.of(member),
+            new Sequence(List.of(List.of(plan))),
+            plan.toString(),
+            this::toString);
     for (var part : plan.views().keySet()) {
       if (!plan.isBound(part)) {
         FirstContents.fill(part, tensor(part), group.rank());

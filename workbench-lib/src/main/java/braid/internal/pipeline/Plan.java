@@ -53,7 +53,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A schedule set up on this rank for repeated runs: its memory, streams and signal words. It only
 /// enqueues work; the caller waits.
-public final class Plan implements AutoCloseable, Executor.Resources {
+public final class Plan implements Launchable, AutoCloseable, Executor.Resources {
   /// Large enough that OpenBLAS uses and initializes the code path of real problems.
   private static final int WARM_UP_SIZE = 64;
 
@@ -441,6 +441,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   /// Advances to the next iteration, and compiles its work if that was not done yet. Returns
   /// whether the iteration is replayed from a recording.
+  @Override
   public boolean turn(int iteration) {
     step++;
     streams().forEach(stream -> stream.turn(iteration, step));
@@ -452,7 +453,12 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return false;
   }
 
-  /// Enqueues the current iteration.
+  @Override
+  public Stream first() {
+    return streams().getFirst();
+  }
+
+  @Override
   public void launch() {
     ready().launch();
   }
@@ -465,15 +471,15 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return ready;
   }
 
-  /// Returns the maximum number of iterations in flight.
-  int maxInFlight() {
+  @Override
+  public int maxInFlight() {
     return ready().maxInFlight();
   }
 
-  /// Makes the first stream wait for all others, so that it reaches the end of the iteration last.
-  void join() {
+  @Override
+  public void join() {
     if (!ready().isSingleOperation()) {
-      var first = streams().getFirst();
+      var first = first();
       for (var stream : streams().subList(1, streams().size())) {
         first.await(
             Work.of(() -> stream.waitingFor().orElse("the end of " + stream.name())),
@@ -484,7 +490,8 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   /// Makes all streams wait for an event of stream `on`. If a launch is a single operation, only
   /// the first stream waits.
-  void follow(Work what, Event end, Stream on) {
+  @Override
+  public void follow(Work what, Event end, Stream on) {
     var all = ready().isSingleOperation() ? streams().subList(0, 1) : streams();
     for (var stream : all) {
       if (!stream.equals(on)) {
@@ -493,18 +500,19 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  /// Returns the condition that one of the streams waits for, for messages.
-  Optional<String> waitingFor() {
+  @Override
+  public Optional<String> waitingFor() {
     return streams().stream().flatMap(stream -> stream.waitingFor().stream()).findFirst();
   }
 
-  /// Notifies the streams that all iterations except the last `inFlight` have ended.
-  void settled(int inFlight) {
+  @Override
+  public void settled(int inFlight) {
     streams().forEach(stream -> stream.settled(inFlight));
   }
 
   /// Waits until all enqueued work is done. Communication comes first, so that a failure names its
   /// wait.
+  @Override
   public void synchronize(Supplier<String> description) {
     streams().forEach(stream -> stream.synchronize(description));
   }
