@@ -121,7 +121,7 @@ public final class Pipeline implements Link, AutoCloseable {
             "the problem is `%s` but the forward pass is `%s`; leave attention(...) out"
                 .formatted(problem, spec));
       }
-      OF_FORWARD.forEach(part -> bindings.add(part, forward.lease));
+      OF_FORWARD.forEach(part -> forward.lease.bind(part, bindings));
       return this;
     }
 

@@ -139,6 +139,14 @@ final class PlanLease implements AutoCloseable {
     }
   }
 
+  /// Adds the tensor of a part, in place, to the tensors of another pipeline.
+  void bind(Part part, Bindings others) {
+    symmetric(part)
+        .ifPresentOrElse(
+            memory -> others.add(part, open(part), memory, kind()),
+            () -> others.add(part, open(part)));
+  }
+
   ProcessGroup group() {
     return group;
   }
@@ -204,7 +212,7 @@ final class PlanLease implements AutoCloseable {
   }
 
   /// Returns the memory of all ranks that holds a part, if ranks can access each other's.
-  Optional<SymmetricMemory> symmetric(Part part) {
+  private Optional<SymmetricMemory> symmetric(Part part) {
     return plan.symmetric(part);
   }
 

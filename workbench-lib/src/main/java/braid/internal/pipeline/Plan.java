@@ -26,13 +26,15 @@ import braid.model.Scales;
 import braid.schedule.Buffer;
 import braid.schedule.Goal;
 import braid.schedule.Lane;
-import braid.schedule.Neighbors;
 import braid.schedule.Part;
 import braid.schedule.Port;
 import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Slice;
 import braid.schedule.Step;
+import braid.schedule.plan.Neighbors;
+import braid.schedule.plan.Planner;
+import braid.schedule.plan.Staging;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -93,7 +95,7 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
     this.source = source;
     this.bound = Map.copyOf(bound);
     var planned = source.schedule(problem, place.size());
-    this.schedule = planned.staged(staged(planned, bound));
+    this.schedule = Staging.of(planned, staged(planned, bound));
   }
 
   /// Sets up a problem and its schedule. All ranks call it together; a failure releases everything.
@@ -431,7 +433,7 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
 
   /// Names the step that produced a row of a part, for messages.
   String origin(Part part, int row) {
-    return schedule.origin(part, place.rank(), row);
+    return Planner.origin(schedule, part, place.rank(), row);
   }
 
   /// Restarts the step count of a new epoch.
