@@ -35,10 +35,10 @@ final class Bindings {
     }
   }
 
-  /// Adds the tensor of another plan, in place.
-  void add(Part part, PlanLease lease) {
-    add(part, lease.open(part));
-    lease.symmetric(part).ifPresent(memory -> shared.put(part, new Shared(memory, lease.kind())));
+  /// Adds a tensor that is a view of symmetric memory of another plan.
+  void add(Part part, Tensor tensor, SymmetricMemory memory, MemoryKind kind) {
+    add(part, tensor);
+    shared.put(part, new Shared(memory, kind));
   }
 
   void addAll(Bindings others) {

@@ -1,7 +1,6 @@
 package braid;
 
 import braid.model.BackendKind;
-import braid.model.BraidException;
 import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.ContextParallel;
@@ -57,7 +56,7 @@ public final class Capabilities {
   /// Returns every combination on a backend.
   public static List<Row> of(BackendKind backend) {
     Given.check("backend", backend);
-    boolean cuda = isCuda(backend);
+    boolean cuda = CollectiveRules.isCuda(backend);
     var rows = new ArrayList<Row>();
     for (var pattern : Pattern.values()) {
       for (var method : Method.values()) {
@@ -74,13 +73,31 @@ public final class Capabilities {
   /// Returns the standalone collectives on a backend.
   public static List<CollectiveRow> collectivesOf(BackendKind backend) {
     Given.check("backend", backend);
-    return CollectiveRules.of(backend).rows();
+    var rules = CollectiveRules.of(backend);
+    var rows = new ArrayList<CollectiveRow>();
+    for (var collective : Collective.values()) {
+      for (var way : CollectiveWay.values()) {
+        for (var kind : kinds()) {
+          var reason = rules.unsupported(collective, way, kind);
+          boolean available = reason.isEmpty();
+          rows.add(
+              new CollectiveRow(
+                  collective,
+                  way,
+                  kind,
+                  available,
+                  available ? rules.engine(collective, way) : "",
+                  available ? CollectiveRules.note(collective, way) : reason));
+        }
+      }
+    }
+    return List.copyOf(rows);
   }
 
   /// Returns the methods of attention on a backend.
   public static List<AttentionRow> attentionOf(BackendKind backend) {
     Given.check("backend", backend);
-    boolean cuda = isCuda(backend);
+    boolean cuda = CollectiveRules.isCuda(backend);
     var rows = new ArrayList<AttentionRow>();
     for (var method : ContextParallel.Method.values()) {
       for (var transport : Transport.values()) {
@@ -92,7 +109,7 @@ public final class Capabilities {
                   transport,
                   kind,
                   supported,
-                  supported ? engine(cuda, transport) : "",
+                  supported ? CollectiveRules.engine(cuda, transport) : "",
                   supported ? note(method) : NEEDS_CUDA));
         }
       }
@@ -104,17 +121,6 @@ public final class Capabilities {
     return switch (method) {
       case RING, ALL_GATHER_KV, UNFUSED -> "";
       case ULYSSES, TWO_LEVEL -> "kvHeads must be a multiple of the ranks that exchange heads";
-    };
-  }
-
-  /// Returns true for the CUDA backend.
-  static boolean isCuda(BackendKind backend) {
-    return switch (backend) {
-      case HOST -> false;
-      case CUDA -> true;
-      case AUTO ->
-          throw new BraidException(
-              "a backend must be host or cuda but was %s; ask for one of them".formatted(backend));
     };
   }
 
@@ -158,22 +164,8 @@ public final class Capabilities {
         transport,
         kind,
         reason.isEmpty(),
-        reason.isEmpty() ? engine(cuda, transport) : "",
+        reason.isEmpty() ? CollectiveRules.engine(cuda, transport) : "",
         reason.isEmpty() ? note(pattern, method) : reason);
-  }
-
-  /// Names the unit that moves the bytes.
-  static String engine(boolean cuda, Transport transport) {
-    return switch (transport) {
-      case COPY_ENGINE ->
-          cuda
-              ? "copy engine: DMA between GPUs, no multiprocessor"
-              : "a thread that sleeps while the link is busy";
-      case WORKERS ->
-          cuda
-              ? "Braid's copy kernels, one block per worker, in bulk where possible"
-              : "threads that keep the rank's cores busy while the link is";
-    };
   }
 
   private static String note(Pattern pattern, Method method) {

@@ -1,5 +1,7 @@
 package braid;
 
+import braid.internal.pipeline.Launchable;
+import braid.internal.pipeline.Sequence;
 import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
@@ -10,6 +12,8 @@ import braid.model.Tuning;
 import braid.model.Verification;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
@@ -18,7 +22,7 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// Pipelines that run in order without the host in between, such as a layer:
+/// Pipelines and other chains that run in order without the host in between, such as a layer:
 ///
 /// ```java
 /// var hidden = LocalTensor.on(world).shape(tokens, width / ranks).allocate();
@@ -35,12 +39,14 @@ import org.jspecify.annotations.Nullable;
 ///
 /// All ranks of the group run, time and profile the chain together. The caller closes the
 /// pipelines.
-public final class Chain implements AutoCloseable {
+public final class Chain implements Link, AutoCloseable {
   /// Iterations of a prediction: the first has no earlier one to overlap with.
   private static final int SIMULATED_ITERATIONS = 3;
 
   private final ProcessGroup group;
-  private final List<List<Pipeline>> stages;
+  private final List<List<Link>> stages;
+
+  /// All pipelines, those of chains in this one too.
   private final List<Pipeline> links;
 
   /// Pipelines that this chain has built and closes.
@@ -51,27 +57,48 @@ public final class Chain implements AutoCloseable {
   /// Name from the caller; empty by default.
   private final String name;
 
-  private Chain(
-      ProcessGroup group, String name, List<List<Pipeline>> stages, List<Pipeline> built) {
+  private Chain(ProcessGroup group, String name, List<List<Link>> stages, List<Pipeline> built) {
     this.group = group;
     this.name = name;
     this.stages = stages.stream().map(List::copyOf).toList();
-    this.links = this.stages.stream().flatMap(List::stream).toList();
+    this.links =
+        this.stages.stream()
+            .flatMap(List::stream)
+            .flatMap(each -> pipelines(each).stream())
+            .toList();
     this.built = List.copyOf(built);
     this.iterations =
         stages.isEmpty()
             ? null
             : new Iterations(
                 group,
-                stages.stream()
-                    .map(stage -> stage.stream().map(link -> link.lease().member()).toList())
-                    .toList(),
+                links.stream().map(link -> link.lease().member()).toList(),
+                sequence(),
                 text(link -> link.group().equals(group) ? link.lease().text() : "on some ranks"),
                 this::toString);
   }
 
-  /// Chains pipelines in order, on the group of the first.
-  public static Chain of(Pipeline first, Pipeline... others) {
+  private static List<Pipeline> pipelines(Link link) {
+    return switch (link) {
+      case Pipeline pipeline -> List.of(pipeline);
+      case Chain chain -> chain.links;
+    };
+  }
+
+  private Sequence sequence() {
+    return new Sequence(
+        stages.stream().map(stage -> stage.stream().map(Chain::launchable).toList()).toList());
+  }
+
+  private static Launchable launchable(Link link) {
+    return switch (link) {
+      case Pipeline pipeline -> pipeline.lease().plan();
+      case Chain chain -> chain.sequence();
+    };
+  }
+
+  /// Chains links in order, on the group of the first.
+  public static Chain of(Link first, Link... others) {
     Given.check("first", first);
     Given.check("others", others);
     var chain = on(first.group()).then(first);
@@ -95,16 +122,21 @@ public final class Chain implements AutoCloseable {
   }
 
   /// Returns the chain with these links appended, which run side by side.
-  public Chain then(Pipeline... beside) {
+  public Chain then(Link... beside) {
     Given.check("beside", beside);
-    if (beside.length == 0) {
-      throw new BraidException("then needs 1 or more pipelines but was given none; leave it out");
-    }
-    var more = new ArrayList<>(stages);
     var stage = List.of(beside);
-    for (var each : stage) {
+    var added = stage.stream().map(Chain::pipelines).toList();
+    if (stage.isEmpty() || added.contains(List.<Pipeline>of())) {
+      throw new BraidException(
+          stage.isEmpty()
+              ? "then needs 1 or more pipelines but was given none; leave it out"
+              : "%s has no pipelines; add them with then(pipeline)"
+                  .formatted(stage.get(added.indexOf(List.<Pipeline>of()))));
+    }
+    var known = new HashSet<>(links);
+    for (var each : added.stream().flatMap(List::stream).toList()) {
       each.lease().checkOpen();
-      if (links.contains(each) || stage.indexOf(each) != stage.lastIndexOf(each)) {
+      if (!known.add(each)) {
         throw new BraidException(
             "%s is in the chain already; build another one for the second time".formatted(each));
       }
@@ -114,14 +146,18 @@ public final class Chain implements AutoCloseable {
                 .formatted(group.name(), each, each.group().members(), each.group().name()));
       }
     }
-    more.add(stage);
-    for (int i = 0; i < stage.size(); i++) {
-      for (int j = 0; j < stage.size(); j++) {
+    for (int i = 0; i < added.size(); i++) {
+      for (int j = 0; j < added.size(); j++) {
         if (i != j) {
-          stage.get(i).lease().checkBeside(stage.get(j).lease());
+          var others = added.get(j);
+          added
+              .get(i)
+              .forEach(each -> others.forEach(other -> each.lease().checkBeside(other.lease())));
         }
       }
     }
+    var more = new ArrayList<>(stages);
+    more.add(stage);
     return new Chain(group, name, more, built);
   }
 
@@ -134,11 +170,12 @@ public final class Chain implements AutoCloseable {
     return new Chain(group, label, stages, built);
   }
 
+  @Override
   public ProcessGroup group() {
     return group;
   }
 
-  /// Returns the pipelines in order.
+  /// Returns the pipelines in order, with those of the chains in it.
   public List<Pipeline> pipelines() {
     return links;
   }
@@ -152,29 +189,44 @@ public final class Chain implements AutoCloseable {
           "a tuning for each of %d pipelines is needed but %d were given; give one each"
               .formatted(links.size(), tunings.size()));
     }
-    var built = new ArrayList<Pipeline>();
+    var anew = new ArrayList<Pipeline>();
     try {
-      var changed = new ArrayList<List<Pipeline>>();
-      int index = 0;
-      for (var stage : stages) {
-        var same = new ArrayList<Pipeline>();
-        for (var pipeline : stage) {
-          var tuning = tunings.get(index++);
-          if (pipeline.isTuned(tuning)) {
-            same.add(pipeline);
-          } else {
-            requireNoReader(pipeline);
-            built.add(pipeline.with(tuning));
-            same.add(built.getLast());
-          }
-        }
-        changed.add(same);
-      }
-      return new Chain(group, name, changed, built);
+      return new Chain(group, name, tuned(List.copyOf(tunings).iterator(), anew, this), anew);
     } catch (RuntimeException | Error e) {
-      built.forEach(Pipeline::close);
+      anew.forEach(Pipeline::close);
       throw e;
     }
+  }
+
+  /// Returns the stages with the next tunings.
+  ///
+  /// @param anew receives the pipelines that are built
+  /// @param whole the outermost chain
+  private List<List<Link>> tuned(
+      Iterator<? extends Tuning> tunings, List<Pipeline> anew, Chain whole) {
+    var changed = new ArrayList<List<Link>>();
+    for (var stage : stages) {
+      var same = new ArrayList<Link>();
+      for (var link : stage) {
+        switch (link) {
+          case Chain chain ->
+              same.add(
+                  new Chain(chain.group, chain.name, chain.tuned(tunings, anew, whole), List.of()));
+          case Pipeline pipeline -> {
+            var tuning = tunings.next();
+            if (pipeline.isTuned(tuning)) {
+              same.add(pipeline);
+            } else {
+              whole.requireNoReader(pipeline);
+              anew.add(pipeline.with(tuning));
+              same.add(anew.getLast());
+            }
+          }
+        }
+      }
+      changed.add(same);
+    }
+    return changed;
   }
 
   private void requireNoReader(Pipeline pipeline) {
@@ -298,9 +350,16 @@ public final class Chain implements AutoCloseable {
     return sum;
   }
 
-  private static double predictedNanos(Pipeline link, Machine machine) {
+  private static double predictedNanos(Link link, Machine machine) {
+    return switch (link) {
+      case Chain chain -> chain.predictedNanos(machine);
+      case Pipeline pipeline -> predictedNanos(pipeline, machine);
+    };
+  }
+
+  private static double predictedNanos(Pipeline pipeline, Machine machine) {
     try {
-      return link.schedule().simulate(machine, SIMULATED_ITERATIONS).summary().medianNanos();
+      return pipeline.schedule().simulate(machine, SIMULATED_ITERATIONS).summary().medianNanos();
     } catch (BraidException _) {
       // A step has no model, such as a library call, or the machine has no rates of the type.
       return 0;
@@ -332,8 +391,19 @@ public final class Chain implements AutoCloseable {
 
   private String text(Function<Pipeline, String> each) {
     return stages.stream()
-        .map(stage -> stage.stream().map(each).collect(Collectors.joining(" beside ")))
+        .map(
+            stage ->
+                stage.stream()
+                    .map(link -> text(link, each))
+                    .collect(Collectors.joining(" beside ")))
         .collect(Collectors.joining(" -> "));
+  }
+
+  private static String text(Link link, Function<Pipeline, String> each) {
+    return switch (link) {
+      case Pipeline pipeline -> each.apply(pipeline);
+      case Chain chain -> "(%s)".formatted(chain.text(each));
+    };
   }
 
   /// Closes the pipelines that [#with] has built for this chain, and no others.

@@ -1,14 +1,12 @@
 package braid;
 
-import braid.Capabilities.CollectiveRow;
 import braid.model.BackendKind;
+import braid.model.BraidException;
 import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.MemoryKind;
 import braid.model.Transport;
 import braid.natives.kernels.ReduceArguments;
-import java.util.ArrayList;
-import java.util.List;
 
 /// Collectives that a backend offers, by route and kind of memory. The table of capabilities and
 /// the checks of calls both use it.
@@ -16,28 +14,18 @@ record CollectiveRules(boolean cuda) {
   private static final String NEEDS_GPU_MEMORY = "needs CUDA; on the host use native";
 
   static CollectiveRules of(BackendKind backend) {
-    return new CollectiveRules(Capabilities.isCuda(backend));
+    return new CollectiveRules(isCuda(backend));
   }
 
-  List<CollectiveRow> rows() {
-    var rows = new ArrayList<CollectiveRow>();
-    for (var collective : Collective.values()) {
-      for (var way : CollectiveWay.values()) {
-        for (var kind : Capabilities.kinds()) {
-          var reason = unsupported(collective, way, kind);
-          boolean available = reason.isEmpty();
-          rows.add(
-              new CollectiveRow(
-                  collective,
-                  way,
-                  kind,
-                  available,
-                  available ? engine(collective, way) : "",
-                  available ? note(collective, way) : reason));
-        }
-      }
-    }
-    return List.copyOf(rows);
+  /// Returns true for the CUDA backend.
+  static boolean isCuda(BackendKind backend) {
+    return switch (backend) {
+      case HOST -> false;
+      case CUDA -> true;
+      case AUTO ->
+          throw new BraidException(
+              "a backend must be host or cuda but was %s; ask for one of them".formatted(backend));
+    };
   }
 
   /// Returns why the combination is not available; empty if it is.
@@ -103,7 +91,21 @@ record CollectiveRules(boolean cuda) {
     return kind == needed ? "" : "needs memory in " + memory;
   }
 
-  private String engine(Collective collective, CollectiveWay way) {
+  /// Names the unit that moves the bytes.
+  static String engine(boolean cuda, Transport transport) {
+    return switch (transport) {
+      case COPY_ENGINE ->
+          cuda
+              ? "copy engine: DMA between GPUs, no multiprocessor"
+              : "a thread that sleeps while the link is busy";
+      case WORKERS ->
+          cuda
+              ? "Braid's copy kernels, one block per worker, in bulk where possible"
+              : "threads that keep the rank's cores busy while the link is";
+    };
+  }
+
+  String engine(Collective collective, CollectiveWay way) {
     if (collective == Collective.BARRIER) {
       return "signals; nothing is moved";
     }
@@ -111,15 +113,15 @@ record CollectiveRules(boolean cuda) {
       return "the receiver's";
     }
     return switch (way) {
-      case COPY_ENGINE, PUSHING -> Capabilities.engine(cuda, Transport.COPY_ENGINE);
-      case WORKERS -> Capabilities.engine(cuda, Transport.WORKERS);
+      case COPY_ENGINE, PUSHING -> engine(cuda, Transport.COPY_ENGINE);
+      case WORKERS -> engine(cuda, Transport.WORKERS);
       case NCCL -> "NCCL's kernels, on as many multiprocessors as it chooses";
       case NCCL_COPY_ENGINE -> "copy engine, driven by NCCL";
       case NVSHMEM -> "NVSHMEM's puts: copy engine, or its own kernel";
     };
   }
 
-  private static String note(Collective collective, CollectiveWay way) {
+  static String note(Collective collective, CollectiveWay way) {
     return switch (way) {
       case COPY_ENGINE, WORKERS -> pulled(collective);
       case PUSHING ->

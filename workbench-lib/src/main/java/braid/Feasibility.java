@@ -64,7 +64,7 @@ final class Feasibility {
     var input = spec.dtype();
     var weight = spec.weightDtype();
     boolean possible =
-        !Capabilities.isCuda(backend)
+        !CollectiveRules.isCuda(backend)
             || input == weight
             || (input.isFp8() && weight.isFp8())
             || (input.isStoredAsFp32() && weight.isStoredAsFp32());

@@ -101,20 +101,22 @@ final class Iterations {
   }
 
   /// @param group group whose ranks run the pipelines together
-  /// @param stages pipelines per stage
+  /// @param members all pipelines
+  /// @param sequence their order
   /// @param subject description of the pipelines, the same on all ranks
   /// @param name name of the whole, for messages
-  Iterations(ProcessGroup group, List<List<Member>> stages, String subject, Supplier<String> name) {
-    this.members = stages.stream().flatMap(List::stream).toList();
+  Iterations(
+      ProcessGroup group,
+      List<Member> members,
+      Sequence sequence,
+      String subject,
+      Supplier<String> name) {
+    this.members = List.copyOf(members);
     this.groups =
         Stream.concat(Stream.of(group), members.stream().map(member -> member.group))
             .distinct()
             .toList();
-    this.sequence =
-        new Sequence(
-            stages.stream()
-                .map(stage -> stage.stream().map(member -> member.plan).toList())
-                .toList());
+    this.sequence = sequence;
     this.call = Call.of("run of `%s`".formatted(subject));
     this.name = name;
     this.waits = group.context().waits();

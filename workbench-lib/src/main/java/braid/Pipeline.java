@@ -42,7 +42,7 @@ import org.jspecify.annotations.Nullable;
 /// `build()` fills the inputs with small integers, so that the pipeline can be verified at once;
 /// overwrite them with your own data. All ranks of the group build, run and measure a pipeline
 /// together, alone or as a link of a [Chain].
-public final class Pipeline implements AutoCloseable {
+public final class Pipeline implements Link, AutoCloseable {
   private static final List<Part> OF_FORWARD =
       List.of(Part.QUERY, Part.KEY, Part.VALUE, Part.OUTPUT, Part.LSE);
 
@@ -121,7 +121,7 @@ public final class Pipeline implements AutoCloseable {
             "the problem is `%s` but the forward pass is `%s`; leave attention(...) out"
                 .formatted(problem, spec));
       }
-      OF_FORWARD.forEach(part -> bindings.add(part, forward.lease));
+      OF_FORWARD.forEach(part -> forward.lease.bind(part, bindings));
       return this;
     }
 
@@ -342,6 +342,7 @@ public final class Pipeline implements AutoCloseable {
     }
   }
 
+  @Override
   public ProcessGroup group() {
     return lease.group();
   }
@@ -635,7 +636,7 @@ public final class Pipeline implements AutoCloseable {
   /// exact in fp32, such as the first contents, every bit must agree. The RMS of all errors is
   /// bounded too. A NaN is correct where one is expected.
   ///
-  /// Pipeline and its gradients are compared with those of the whole sequence in double precision,
+  /// Attention and its gradients are compared with those of the whole sequence in double precision,
   /// the gradients by the output and log-sum-exp of the forward pass. Bounds follow from the
   /// roundings of fp32 and of the type. That takes about `flops()` plain operations of the host,
   /// five times as many for gradients.

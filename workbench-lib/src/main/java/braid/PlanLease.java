@@ -8,6 +8,7 @@ import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.PlanSource;
 import braid.internal.pipeline.Reference;
+import braid.internal.pipeline.Sequence;
 import braid.internal.pipeline.Tolerance;
 import braid.internal.pipeline.View;
 import braid.internal.report.progress.Progress;
@@ -64,7 +65,13 @@ final class PlanLease implements AutoCloseable {
     this.key = key;
     this.plan = plan;
     member = new Iterations.Member(group, plan, this::toString);
-    iterations = new Iterations(group, List.of(List.of(member)), plan.toString(), this::toString);
+    iterations =
+        new Iterations(
+            group,
+            List.of(member),
+            new Sequence(List.of(List.of(plan))),
+            plan.toString(),
+            this::toString);
     for (var part : plan.views().keySet()) {
       if (!plan.isBound(part)) {
         FirstContents.fill(part, tensor(part), group.rank());
@@ -132,6 +139,14 @@ final class PlanLease implements AutoCloseable {
     }
   }
 
+  /// Adds the tensor of a part, in place, to the tensors of another pipeline.
+  void bind(Part part, Bindings others) {
+    symmetric(part)
+        .ifPresentOrElse(
+            memory -> others.add(part, open(part), memory, kind()),
+            () -> others.add(part, open(part)));
+  }
+
   ProcessGroup group() {
     return group;
   }
@@ -197,7 +212,7 @@ final class PlanLease implements AutoCloseable {
   }
 
   /// Returns the memory of all ranks that holds a part, if ranks can access each other's.
-  Optional<SymmetricMemory> symmetric(Part part) {
+  private Optional<SymmetricMemory> symmetric(Part part) {
     return plan.symmetric(part);
   }
 

@@ -4,7 +4,7 @@ import braid.model.AllReduce;
 import braid.model.BraidException;
 import braid.model.Collective;
 import braid.model.CollectiveWay;
-import braid.schedule.CollectiveSpec;
+import braid.schedule.plan.CollectiveSpec;
 import java.util.ArrayList;
 import java.util.List;
 

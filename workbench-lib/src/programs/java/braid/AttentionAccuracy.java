@@ -1,10 +1,10 @@
 package braid;
 
+import braid.internal.report.statistics.Spread;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.Link;
 import braid.model.Profile;
-import braid.model.Spread;
 import braid.model.Stage;
 import braid.model.TokenLayout;
 import braid.schedule.Schedule;

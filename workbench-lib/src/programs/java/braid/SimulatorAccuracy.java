@@ -1,13 +1,13 @@
 package braid;
 
 import braid.internal.report.chart.ChartImage;
+import braid.internal.report.statistics.Spread;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
 import braid.model.Link;
 import braid.model.Overlap;
 import braid.model.Profile;
 import braid.model.Span;
-import braid.model.Spread;
 import braid.model.Stage;
 import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;

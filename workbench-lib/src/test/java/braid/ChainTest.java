@@ -28,6 +28,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Pipelines that run in order, compared with plain loops.
 class ChainTest {
@@ -102,6 +103,106 @@ class ChainTest {
 
   private static float[] of(Map<String, float[]> given, String name) {
     return Objects.requireNonNull(given.get(name));
+  }
+
+  /// Two layers, each a chain, of which the second reads what the first wrote.
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void chainsOfAChainRunInOrder(boolean replayed) {
+    int ranks = 2;
+    var tuning = replayed ? Overlap.pipelined(2).replay() : Overlap.pipelined(2);
+    var given = new ConcurrentHashMap<String, float[]>();
+    LocalRanks.run(
+        ranks,
+        world -> {
+          int rank = world.rank();
+          int rows = TOKENS / ranks;
+          try (var firstHidden = LocalTensor.on(world).shape(TOKENS, WIDTH / ranks).allocate();
+              var between = SymmetricTensor.on(world).shape(rows, FEATURES).allocate();
+              var hidden = LocalTensor.on(world).shape(TOKENS, WIDTH / ranks).allocate();
+              var firstUp = Pipeline.on(world).gemm(UP).overlap(tuning).output(firstHidden).build();
+              var firstDown =
+                  Pipeline.on(world)
+                      .gemm(DOWN)
+                      .overlap(tuning)
+                      .input(firstHidden)
+                      .output(between)
+                      .build();
+              var up =
+                  Pipeline.on(world).gemm(UP).overlap(tuning).input(between).output(hidden).build();
+              var down = Pipeline.on(world).gemm(DOWN).overlap(tuning).input(hidden).build();
+              var first = Chain.of(firstUp, firstDown).named("first");
+              var block = Chain.of(first, Chain.of(up, down))) {
+            assertThat(block.pipelines()).containsExactly(firstUp, firstDown, up, down);
+            for (int round = 0; round < 2; round++) {
+              firstUp.input().fillIntegers(10L * round + rank);
+              given.put("x" + rank, firstUp.input().toFloats());
+              given.put("up" + rank, firstUp.weight().toFloats());
+              given.put("down" + rank, firstDown.weight().toFloats());
+              world.barrier();
+              if (round == 0) {
+                block.run();
+              } else {
+                assertThat(block.time(5, Timing.BACK_TO_BACK)).hasSize(5);
+              }
+              assertThat(between.local().toFloats()).containsExactly(expected(given, rank, ranks));
+              given.put("y" + rank, between.local().toFloats());
+              given.put("up" + rank, up.weight().toFloats());
+              given.put("down" + rank, down.weight().toFloats());
+              world.barrier();
+              for (int each = 0; each < ranks; each++) {
+                given.put("x" + each, of(given, "y" + each));
+              }
+              world.barrier();
+              assertThat(down.output().toFloats()).containsExactly(expected(given, rank, ranks));
+              world.barrier();
+            }
+            block.verify();
+            assertThatThrownBy(() -> Chain.of(first, firstDown))
+                .isInstanceOf(BraidException.class)
+                .hasMessageContaining("is in the chain already");
+            assertThatThrownBy(() -> Chain.of(first, Chain.on(world)))
+                .isInstanceOf(BraidException.class)
+                .hasMessageContaining("has no pipelines; add them with then(pipeline)");
+          }
+        });
+  }
+
+  /// A chain of two links beside a pipeline: the stage after them begins when both have ended.
+  @Test
+  void aChainRunsBesideAPipeline() {
+    LocalRanks.run(
+        2,
+        world -> {
+          int ranks = world.size();
+          try (var hidden = LocalTensor.on(world).shape(TOKENS, WIDTH / ranks).allocate();
+              var other = LocalTensor.on(world).shape(TOKENS, WIDTH / ranks).allocate();
+              var up = Pipeline.on(world).gemm(UP).output(hidden).build();
+              var down = Pipeline.on(world).gemm(DOWN).input(hidden).build();
+              var beside = Pipeline.on(world).gemm(UP).output(other).build();
+              var last = Pipeline.on(world).gemm(DOWN).input(other).build();
+              var all = Chain.on(world).then(Chain.of(up, down), beside).then(last);
+              var tuned =
+                  all.with(
+                      List.of(
+                          Overlap.defaults(),
+                          Overlap.unfused(),
+                          Overlap.defaults(),
+                          Overlap.ring(2)))) {
+            for (var each : List.of(all, tuned)) {
+              other.view().fill(Float.NaN);
+              hidden.view().fill(Float.NaN);
+              assertThat(each.time(4)).hasSize(4);
+              assertThat(each.verify().values()).isPositive();
+              assertThat(down.output().toFloats()).isEqualTo(last.output().toFloats());
+            }
+            assertThat(all.toString())
+                .startsWith(
+                    "chain (%s -> %s) beside ".formatted(up.lease().text(), down.lease().text()));
+            assertThatThrownBy(() -> Chain.on(world).then(Chain.of(up), down))
+                .isInstanceOf(BraidException.class);
+          }
+        });
   }
 
   /// While a layer multiplies, the next layer's weight is gathered; no weight is copied.

@@ -1,9 +1,12 @@
 package braid;
 
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+import static org.assertj.core.api.Assertions.assertThat;
 
 import com.tngtech.archunit.core.domain.JavaClass;
+import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.Location;
 import com.tngtech.archunit.junit.AnalyzeClasses;
 import com.tngtech.archunit.junit.ArchTest;
@@ -12,9 +15,13 @@ import com.tngtech.archunit.lang.ArchRule;
 import com.tngtech.archunit.library.dependencies.SliceAssignment;
 import com.tngtech.archunit.library.dependencies.SliceIdentifier;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -33,6 +40,8 @@ class FloorsTest {
           .collect(Collectors.toSet());
     }
   }
+
+  private static final int MOST_FILES_OF_A_CIRCLE = 4;
 
   private record Floor(String name, List<String> packages) {
     static Floor of(String name, String... packages) {
@@ -57,7 +66,12 @@ class FloorsTest {
               "braid.internal.host",
               "braid.internal.backend",
               "braid.internal.library"),
-          Floor.of("schedules", "braid.schedule.."),
+          Floor.of("tools of schedules", "braid.internal.schedule"),
+          Floor.of("simulation", "braid.schedule.simulation"),
+          Floor.of("drawing", "braid.schedule.draw"),
+          Floor.of("check", "braid.schedule.check"),
+          Floor.of("planners", "braid.schedule.plan"),
+          Floor.of("schedules", "braid.schedule"),
           Floor.of(
               "evidence", "braid.internal.evidence", "braid.evidence", "braid.internal.report.."),
           Floor.of(
@@ -76,6 +90,64 @@ class FloorsTest {
   @ArchTest
   static final ArchRule ROOMS_MAKE_NO_CIRCLE =
       slices().assignedFrom(new Packages()).should().beFreeOfCycles();
+
+  @ArchTest
+  static final ArchRule SCHEDULES_NEED_NO_TABLES_AND_NO_NATIVE_CODE =
+      noClasses()
+          .that()
+          .resideInAnyPackage(
+              "braid.schedule",
+              "braid.schedule.plan",
+              "braid.schedule.check",
+              "braid.schedule.draw")
+          .should()
+          .dependOnClassesThat()
+          .resideInAnyPackage("braid.evidence..", "braid.natives..", "tech.tablesaw..");
+
+  /// A reader of one file of a larger circle has to read all of them.
+  @ArchTest
+  static void noCircleOfTypesHasMoreThanFourFiles(JavaClasses classes) {
+    var uses = new TreeMap<String, Set<String>>();
+    for (var type : classes) {
+      if (type.getPackageName().startsWith("braid.schedule")) {
+        var used = uses.computeIfAbsent(file(type), _ -> new TreeSet<>());
+        type.getDirectDependenciesFromSelf().forEach(each -> used.add(file(each.getTargetClass())));
+      }
+    }
+    var reached = new TreeMap<String, Set<String>>();
+    uses.keySet().forEach(file -> reached.put(file, reachedFrom(file, uses)));
+    var circles = new TreeSet<String>();
+    reached.forEach(
+        (file, others) -> {
+          var circle =
+              others.stream()
+                  .filter(each -> reached.getOrDefault(each, Set.of()).contains(file))
+                  .sorted()
+                  .toList();
+          if (circle.size() > MOST_FILES_OF_A_CIRCLE) {
+            circles.add(String.join(", ", circle));
+          }
+        });
+    assertThat(circles).isEmpty();
+  }
+
+  private static String file(JavaClass type) {
+    var component = type.getBaseComponentType();
+    return component.getEnclosingClass().map(FloorsTest::file).orElseGet(component::getName);
+  }
+
+  private static Set<String> reachedFrom(String file, Map<String, Set<String>> uses) {
+    var reached = new TreeSet<String>();
+    var next = new ArrayDeque<>(List.of(file));
+    while (!next.isEmpty()) {
+      for (var each : uses.getOrDefault(next.remove(), Set.of())) {
+        if (uses.containsKey(each) && reached.add(each)) {
+          next.add(each);
+        }
+      }
+    }
+    return reached;
+  }
 
   private static ArchRule floors() {
     var floors = layeredArchitecture().consideringOnlyDependenciesInLayers();

@@ -18,6 +18,7 @@ import braid.schedule.Lane;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
 import braid.schedule.Step;
+import braid.schedule.plan.Staging;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumMap;
@@ -488,11 +489,11 @@ class OwnTensorsTest {
           var spec = spec(pattern, ranks);
           var schedule = Schedule.of(spec, overlap(row.method()), ranks);
           for (var part : parts(spec)) {
-            assertThat(schedule.staged(EnumSet.of(part)).findings())
+            assertThat(Staging.of(schedule, EnumSet.of(part)).findings())
                 .as("%s, %s, %d ranks, %s", spec, row.method(), ranks, part)
                 .isEmpty();
           }
-          assertThat(schedule.staged(EnumSet.copyOf(parts(spec))).findings()).isEmpty();
+          assertThat(Staging.of(schedule, EnumSet.copyOf(parts(spec))).findings()).isEmpty();
         }
       }
     }
@@ -505,7 +506,7 @@ class OwnTensorsTest {
     var plain = Schedule.of(spec, Overlap.pipelined(2), 3);
     int looked = 0;
     for (var part : List.of(Part.INPUT, Part.WEIGHT, Part.BIAS, Part.OUTPUT)) {
-      looked += needed(plain, plain.staged(EnumSet.of(part)));
+      looked += needed(plain, Staging.of(plain, EnumSet.of(part)));
     }
     assertThat(looked).isGreaterThan(5);
   }

@@ -1,8 +1,8 @@
 package braid.bench;
 
 import braid.ProcessGroup;
+import braid.internal.report.statistics.Spread;
 import braid.model.BraidException;
-import braid.model.Spread;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;

@@ -2,9 +2,9 @@ package braid.evidence;
 
 import braid.evidence.Comparison.Row;
 import braid.evidence.Comparison.Verdict;
+import braid.internal.report.statistics.Spread;
 import braid.internal.report.statistics.TwoSamples;
 import braid.model.Estimate;
-import braid.model.Spread;
 import java.util.Arrays;
 import java.util.Optional;
 import java.util.OptionalInt;

@@ -160,7 +160,15 @@ public record Profile(
   /// Returns the cost of profiling on this rank: the median time of an iteration with profiling ÷
   /// without. Empty if no iteration ran without.
   public OptionalDouble cost() {
-    return Spread.ratioOfMedians(iterationNanos, plainNanos);
+    return plainNanos.isEmpty()
+        ? OptionalDouble.empty()
+        : OptionalDouble.of(median(iterationNanos) / median(plainNanos));
+  }
+
+  private static double median(List<Long> nanos) {
+    var sorted = nanos.stream().sorted().toList();
+    int last = sorted.size() - 1;
+    return (sorted.get(last / 2) + sorted.get(last - last / 2)) / 2.0;
   }
 
   /// Returns the profile as JSON in [#FORMAT], as `display()` publishes it.

@@ -4,6 +4,8 @@ import braid.model.BraidException;
 import braid.model.DType;
 import java.util.Collections;
 import java.util.List;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 
 /// A named array of every rank, which steps refer to: contiguous rows of numbers, or contiguous
 /// columns if `transposed`. Two buffers of a schedule never share memory.
@@ -39,6 +41,11 @@ public record Buffer(
       String name, DType dtype, int ranks, long rows, long columns, boolean symmetric) {
     return new Buffer(
         name, dtype, Collections.nCopies(ranks, new Shape(rows, columns)), symmetric, false);
+  }
+
+  /// Returns shapes by rank.
+  public static List<Shape> shapes(int ranks, IntFunction<Shape> shape) {
+    return IntStream.range(0, ranks).mapToObj(shape).toList();
   }
 
   /// Returns the rows of one rank's array.

@@ -93,7 +93,7 @@ public enum Part {
   }
 
   /// Returns the buffer that holds each rank's part of a problem.
-  Buffer buffer(Problem problem, int ranks, boolean symmetric) {
+  public Buffer buffer(Problem problem, int ranks, boolean symmetric) {
     return new Buffer(
         port(),
         dtype(problem),

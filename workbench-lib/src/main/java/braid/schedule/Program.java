@@ -218,7 +218,8 @@ public final class Program {
     return after(lane, chunk, mark(earlier, chunk));
   }
 
-  private Program add(Step step) {
+  /// Adds a step, also of a kind that has no method of its own.
+  public Program add(Step step) {
     begun.add(step.lane());
     steps.add(step);
     return this;
@@ -244,7 +245,7 @@ public final class Program {
   }
 
   /// Returns the steps with consecutive mark numbers.
-  static List<Step> numbered(List<Step> steps) {
+  public static List<Step> numbered(List<Step> steps) {
     var numbers = new HashMap<Integer, Integer>();
     var all = new ArrayList<Step>();
     for (var step : steps) {

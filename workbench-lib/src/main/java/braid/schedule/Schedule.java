@@ -1,29 +1,19 @@
 package braid.schedule;
 
-import braid.evidence.ProfileSet;
-import braid.model.AttentionGradientSpec;
-import braid.model.AttentionSpec;
 import braid.model.BraidException;
-import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.Displayable;
-import braid.model.GemmSpec;
 import braid.model.MimeBundle;
-import braid.model.Overlap;
 import braid.model.Problem;
 import braid.model.Tuning;
-import braid.schedule.Buffer.Shape;
-import braid.schedule.simulation.Machine;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
-import java.util.function.Function;
 import java.util.function.IntFunction;
 import java.util.function.Predicate;
 import java.util.stream.IntStream;
@@ -67,34 +57,46 @@ public final class Schedule implements Displayable {
     this.steps = new AtomicReferenceArray<>(ranks);
   }
 
-  /// Returns the schedule of a problem and its tuning.
-  public static Schedule of(Problem problem, Tuning tuning, int ranks) {
-    return switch (problem) {
-      case GemmSpec spec -> {
-        var overlap = tuning.require(Overlap.class, spec);
-        overlap.check(spec, ranks);
-        yield GemmPlanner.plan(spec, overlap, ranks);
-      }
-      case AttentionSpec spec -> {
-        var method = tuning.require(ContextParallel.class, spec);
-        method.check(spec, ranks);
-        yield method.headRanks(ranks) > 1
-            ? new UlyssesPlanner(spec, method, ranks).plan()
-            : new AttentionPlanner(spec, method, ranks).plan();
-      }
-      case AttentionGradientSpec spec -> {
-        var method = tuning.require(ContextParallel.class, spec);
-        method.check(spec.forward(), ranks);
-        yield method.headRanks(ranks) > 1
-            ? new UlyssesGradientPlanner(spec, method, ranks).plan()
-            : new AttentionGradientPlanner(spec, method, ranks).plan();
-      }
-    };
+  /// The planners, the check, the drawings and the JSON of schedules. They are in packages above
+  /// this one, which imports none of them and loads them by name.
+  public interface Tools {
+    Schedule plan(Problem problem, Tuning tuning, int ranks);
+
+    List<String> findings(Schedule schedule);
+
+    String timeline(Schedule schedule);
+
+    String timeline(Schedule schedule, int rank);
+
+    MimeBundle display(Schedule schedule);
+
+    String toJson(Schedule schedule);
+
+    Schedule fromJson(String json);
   }
 
-  /// Returns the schedule of a standalone collective, from `x` to `y`.
-  public static Schedule of(CollectiveSpec spec, int ranks) {
-    return CollectivePlanner.plan(spec, ranks);
+  private static final class Loaded {
+    static final Tools TOOLS = tools("braid.internal.schedule.ScheduleTools");
+
+    private static Tools tools(String name) {
+      try {
+        return Class.forName(name).asSubclass(Tools.class).getConstructor().newInstance();
+      } catch (ReflectiveOperationException e) {
+        throw new LinkageError("the class %s of this library is missing".formatted(name), e);
+      }
+    }
+  }
+
+  /// Predicts runs of schedules, such as [braid.schedule.simulation.Machine].
+  ///
+  /// @param <R> the prediction
+  public interface Simulator<R> {
+    R simulate(Schedule schedule, int iterations);
+  }
+
+  /// Returns the schedule of a problem and its tuning.
+  public static Schedule of(Problem problem, Tuning tuning, int ranks) {
+    return Loaded.TOOLS.plan(problem, tuning, ranks);
   }
 
   /// Begins a schedule of your own.
@@ -107,7 +109,8 @@ public final class Schedule implements Displayable {
     return new Builder(new Goal.Solution(problem, Optional.empty()), ranks);
   }
 
-  static Builder on(Goal goal, int ranks) {
+  /// Begins a schedule for a goal.
+  public static Builder on(Goal goal, int ranks) {
     return new Builder(goal, ranks);
   }
 
@@ -173,11 +176,6 @@ public final class Schedule implements Displayable {
       return buffer;
     }
 
-    /// Returns the shapes by rank.
-    static List<Shape> shapes(int ranks, IntFunction<Shape> shape) {
-      return IntStream.range(0, ranks).mapToObj(shape).toList();
-    }
-
     public Flag flag(String name, int words) {
       named("flag", name, flags.stream().map(Flag::name).toList());
       var flag = new Flag(name, words);
@@ -222,9 +220,9 @@ public final class Schedule implements Displayable {
       }
     }
 
-    /// Builds the schedule with these steps, by rank.
-    Schedule written(List<List<Step>> steps) {
-      return new Schedule(this, steps::get);
+    /// Builds the schedule with finished steps, by rank.
+    public Schedule stepsByRank(IntFunction<List<Step>> steps) {
+      return new Schedule(this, steps);
     }
 
     /// Builds the schedule with the steps of every rank. The planner runs once per rank, on first
@@ -275,7 +273,7 @@ public final class Schedule implements Displayable {
   }
 
   /// Returns a builder with the declarations of this schedule, without its ports.
-  private Builder withoutPorts() {
+  public Builder withoutPorts() {
     var same = new Builder(goal, ranks);
     same.name = name;
     same.replayed = replayed;
@@ -325,37 +323,23 @@ public final class Schedule implements Displayable {
     return cached;
   }
 
-  /// Names the piece of communication or multiplication that produced a row of a part on a rank,
-  /// for messages.
-  public String origin(Part part, int rank, long row) {
-    return goal instanceof Goal.Solution(GemmSpec spec, var tuning)
-            && tuning.orElse(null) instanceof Overlap overlap
-        ? GemmPlanner.origin(spec, overlap, ranks, part, rank, row)
-        : "row " + row;
-  }
-
-  /// Returns a function to the short names of a rank's steps: `fetch 1 @2`, `gemm own`, `wait @2`.
-  public Function<Step, String> labels(int rank) {
-    return Labels.of(this, List.of(rank)).apply(rank)::of;
-  }
-
-  /// Returns the steps of a rank without caching them: those of all ranks of a large schedule take
-  /// much memory.
-  List<Step> written(int rank) {
+  /// Returns the steps of a rank without caching them: the steps of all ranks of a large schedule
+  /// take much memory.
+  public List<Step> stepsUncached(int rank) {
     var cached = steps.get(rank);
     return cached == null ? planner.apply(rank) : cached;
   }
 
-  /// Predicts one iteration of all ranks on a machine, without running it: see [#simulate(Machine,
-  /// int)].
-  public ProfileSet simulate(Machine machine) {
+  /// Predicts one iteration of all ranks on a machine, without running it: see
+  /// [#simulate(Simulator, int)].
+  public <R> R simulate(Simulator<R> machine) {
     return simulate(machine, 1);
   }
 
   /// Predicts consecutive iterations of all ranks on a machine, as a pipeline's profile shows them.
   /// Deterministic: the same schedule and machine return the same times.
-  public ProfileSet simulate(Machine machine, int iterations) {
-    return SimulatedRun.of(this, machine, iterations);
+  public <R> R simulate(Simulator<R> machine, int iterations) {
+    return machine.simulate(this, iterations);
   }
 
   /// Returns this schedule with other steps on one rank, for mutation tests.
@@ -368,30 +352,11 @@ public final class Schedule implements Displayable {
     return with(rank, steps(rank).stream().filter(left.negate()).toList());
   }
 
-  /// Returns this schedule with some parts in private buffers of the caller: copies at the
-  /// beginning and the end of an iteration move them to and from the buffers that the steps use.
-  public Schedule staged(Set<Part> parts) {
-    if (parts.isEmpty()) {
-      return this;
-    }
-    var staging = new Staging(this, parts);
-    var builder = withoutPorts();
-    for (var port : ports) {
-      if (staging.stages(port)) {
-        var own = builder.add(Staging.buffer(port));
-        builder.port(port.name(), port.given(), own::on);
-      } else {
-        builder.ports.add(port);
-      }
-    }
-    return new Schedule(builder, staging::steps);
-  }
-
   /// Returns the mistakes in it, in one line each; empty for a schedule that is correct on every
   /// machine. Mistakes of one kind hide those of later kinds: steps that do not match, then
   /// deadlocks, then races, then wrong outputs.
   public List<String> findings() {
-    return new Findings(Check.findings(this), ranks());
+    return Loaded.TOOLS.findings(this);
   }
 
   /// Throws a [BraidException] of the first [#MOST_LINES] of [#findings] if there are any.
@@ -411,12 +376,12 @@ public final class Schedule implements Displayable {
 
   /// Returns the schedule as JSON, with the steps of every rank; [#fromJson] reads it.
   public String toJson() {
-    return ScheduleJson.write(this);
+    return Loaded.TOOLS.toJson(this);
   }
 
   /// Reads a schedule that [#toJson] wrote. It is not checked before it runs.
   public static Schedule fromJson(String json) {
-    return ScheduleJson.read(json);
+    return Loaded.TOOLS.fromJson(json);
   }
 
   /// Returns a checksum, which differs, in all likelihood, between schedules that are not equal.
@@ -471,37 +436,18 @@ public final class Schedule implements Displayable {
   /// Draws the order of the steps of all ranks as text: one row per lane, time to the right. Only
   /// the first [#DRAWN_RANKS] ranks are drawn.
   public String timeline() {
-    return timeline(Timeline.of(this));
-  }
-
-  private String timeline(Timeline timeline) {
-    var text = TimelineText.of(this, timeline, drawn(), true);
-    return ranks <= DRAWN_RANKS
-        ? text
-        : text
-            + "\nranks %d to %d are not drawn; timeline(%d) draws the last"
-                .formatted(DRAWN_RANKS, ranks - 1, ranks - 1);
+    return Loaded.TOOLS.timeline(this);
   }
 
   /// Draws the order of one rank's steps as text.
   public String timeline(int rank) {
-    if (rank < 0 || rank >= ranks) {
-      throw new BraidException(
-          "the rank of a timeline must be 0..%d but was %d".formatted(ranks - 1, rank));
-    }
-    return TimelineText.of(this, Timeline.of(this), List.of(rank), false);
-  }
-
-  private List<Integer> drawn() {
-    return IntStream.range(0, Math.min(ranks, DRAWN_RANKS)).boxed().toList();
+    return Loaded.TOOLS.timeline(this, rank);
   }
 
   /// Returns the timeline, as text and as a picture.
   @Override
   public MimeBundle display() {
-    var timeline = Timeline.of(this);
-    return MimeBundle.text(this + "\n" + timeline(timeline))
-        .with(MimeBundle.SVG, TimelineDrawing.of(this, timeline, drawn()));
+    return Loaded.TOOLS.display(this);
   }
 
   @Override

@@ -15,7 +15,7 @@ public record Slice(long start, long length) {
   }
 
   /// Joins those of some ranges, in order of their starts, that overlap or follow each other.
-  static List<Slice> joined(List<Slice> ranges) {
+  public static List<Slice> joined(List<Slice> ranges) {
     var all = new ArrayList<Slice>();
     for (var range : ranges) {
       if (!all.isEmpty() && all.getLast().end() >= range.start()) {

@@ -3,8 +3,10 @@ package braid.schedule;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.Collective;
+import braid.model.Stage;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 
 /// A step of one rank on one of its lanes, in every iteration. It refers to regions, lanes and
 /// words, independent of the backend. `chunk` is [#NO_CHUNK] for steps without a chunk.
@@ -47,6 +49,35 @@ public sealed interface Step {
     };
   }
 
+  /// Returns the kind of its work, which timelines show; empty for steps that only order others.
+  default Optional<Stage> stage() {
+    return switch (this) {
+      case Copy copy -> Optional.of(copy.isLocal() ? Stage.LOCAL : Stage.COPY);
+      case LibraryCall _ -> Optional.of(Stage.COPY);
+      case Gemm _ -> Optional.of(Stage.GEMM);
+      case Reduce _ -> Optional.of(Stage.REDUCE);
+      case Attend _, AttendGradient _, Merge _ -> Optional.of(Stage.ATTENTION);
+      case Zero _, Prepare _ -> Optional.of(Stage.LOCAL);
+      case Signal _, Wait _, Mark _, After _ -> Optional.empty();
+    };
+  }
+
+  /// Returns whether it takes a unit of time in timelines. Clearing and preparing take too little.
+  default boolean takesTime() {
+    return stage().isPresent() && !(this instanceof Zero || this instanceof Prepare);
+  }
+
+  /// Returns whether it may write a region that it reads, row by row.
+  default boolean worksInPlace() {
+    return switch (this) {
+      case Reduce _, Merge _ -> true;
+      case Gemm gemm -> gemm.finish().accumulate();
+      case Attend attend -> attend.continued();
+      case AttendGradient gradient -> gradient.continuesQuery() || gradient.continuesKeys();
+      case Copy _, LibraryCall _, Zero _, Prepare _, Signal _, Wait _, Mark _, After _ -> false;
+    };
+  }
+
   /// A step's use of a region.
   record Access(Region region, Use use) {
     public enum Use {
@@ -60,11 +91,11 @@ public sealed interface Step {
       }
     }
 
-    static Access read(Region region) {
+    public static Access read(Region region) {
       return new Access(region, Use.READ);
     }
 
-    static Access write(Region region) {
+    public static Access write(Region region) {
       return new Access(region, Use.WRITE);
     }
   }
@@ -73,6 +104,11 @@ public sealed interface Step {
   record Copy(Lane lane, int chunk, List<Move> moves) implements Step {
     public Copy {
       moves = List.copyOf(moves);
+    }
+
+    /// Returns whether all moves are within one rank.
+    public boolean isLocal() {
+      return moves.stream().allMatch(Move::isLocal);
     }
 
     @Override

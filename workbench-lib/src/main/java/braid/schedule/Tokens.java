@@ -22,7 +22,7 @@ public record Tokens(List<Run> runs) {
     }
 
     /// Returns whether another run continues this one.
-    boolean isBefore(Run other) {
+    public boolean isBefore(Run other) {
       return rows().end() == other.row() && positions.end() == other.positions().start();
     }
   }
@@ -44,7 +44,7 @@ public record Tokens(List<Run> runs) {
   }
 
   /// Returns the tokens of consecutive ranks, in rows by position.
-  static Tokens ofGroup(AttentionSpec spec, int ranks, int first, int count) {
+  public static Tokens ofGroup(AttentionSpec spec, int ranks, int first, int count) {
     return of(
         Slice.joined(
             IntStream.range(first, first + count)
@@ -56,7 +56,7 @@ public record Tokens(List<Run> runs) {
   }
 
   /// Returns tokens of some positions, in rows one after another.
-  static Tokens of(List<Slice> parts) {
+  public static Tokens of(List<Slice> parts) {
     var runs = new ArrayList<Run>();
     long row = 0;
     for (var positions : parts) {
@@ -69,7 +69,7 @@ public record Tokens(List<Run> runs) {
   }
 
   /// Returns the runs of a rank whose queries see no keys of another run of any rank.
-  static List<Run> seeingNoOther(AttentionSpec spec, int ranks, int rank) {
+  public static List<Run> seeingNoOther(AttentionSpec spec, int ranks, int rank) {
     return of(spec, ranks, rank).runs.stream()
         .filter(
             queries -> others(spec, ranks, queries).allMatch(keys -> seesNone(spec, queries, keys)))
@@ -77,7 +77,7 @@ public record Tokens(List<Run> runs) {
   }
 
   /// Returns the runs of a rank whose keys are seen by no queries of another run of any rank.
-  static List<Run> seenByNoOther(AttentionSpec spec, int ranks, int rank) {
+  public static List<Run> seenByNoOther(AttentionSpec spec, int ranks, int rank) {
     return of(spec, ranks, rank).runs.stream()
         .filter(
             keys -> others(spec, ranks, keys).allMatch(queries -> seesNone(spec, queries, keys)))
@@ -101,7 +101,7 @@ public record Tokens(List<Run> runs) {
   }
 
   /// Returns the rows of some positions of one run.
-  Slice rows(Slice positions) {
+  public Slice rows(Slice positions) {
     return runs.stream()
         .filter(run -> run.positions().contains(positions.start()))
         .findFirst()
@@ -120,7 +120,7 @@ public record Tokens(List<Run> runs) {
   }
 
   /// Returns those of some positions that any of these tokens sees, in order and disjoint.
-  List<Slice> seen(AttentionSpec spec, Slice some) {
+  public List<Slice> seen(AttentionSpec spec, Slice some) {
     // Positions come in order: later queries see no earlier begin and no earlier end.
     return Slice.joined(
         runs.stream()
@@ -130,7 +130,7 @@ public record Tokens(List<Run> runs) {
   }
 
   /// Returns those of some positions that any query of a run sees; may be empty.
-  static Slice seen(AttentionSpec spec, Run queries, Slice some) {
+  public static Slice seen(AttentionSpec spec, Run queries, Slice some) {
     var positions = queries.positions();
     long start = Math.max(some.start(), spec.firstSeen(positions.start()));
     long end = Math.min(some.end(), spec.lastSeen(positions.end() - 1) + 1);

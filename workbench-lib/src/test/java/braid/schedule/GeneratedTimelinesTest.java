@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// Compares every timeline in comments and pages with the generated one. The test writes the
 /// regenerated files to `target/timelines`; to update them, run it and copy them from there.
 class GeneratedTimelinesTest {
-  private static final Path PLANNERS = Path.of("src/main/java/braid/schedule");
+  private static final Path PLANNERS = Path.of("src/main/java/braid/schedule/plan");
   private static final Path PAGE = Path.of("../docs/schedules.md");
   private static final Path ATTENTION_PAGE = Path.of("../docs/guide/context_parallelism.md");
   private static final Path PICTURE = Path.of("../docs/schedule.svg");

@@ -12,6 +12,8 @@ import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
+import braid.schedule.plan.CollectivePlanner;
+import braid.schedule.plan.CollectiveSpec;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -50,7 +52,7 @@ class ScheduleJsonTest {
     assertThat(read.name()).isEqualTo("two \"levels\"");
     assertThat(read.replayed()).isTrue();
     var sum =
-        Schedule.of(
+        CollectivePlanner.plan(
             new CollectiveSpec(
                 Collective.ALL_REDUCE,
                 DType.FP32,

@@ -1,6 +1,6 @@
 package braid.launcher.bench;
 
-import braid.model.Spread;
+import braid.internal.report.statistics.Spread;
 import java.util.List;
 
 /// A measured quantity: its median, and the range of most repeats.

@@ -165,7 +165,7 @@ class HintsTest {
         "Overlap.splits(4).streams(2) => `Overlap.splits(n)` is now `Overlap.pipelined(n)`: `Overlap.pipelined(4).streams(2)`",
         "Runs.Kind kind = null; => `Runs.Kind` is now `Runs.RunKind`: `Runs.RunKind kind = null;`",
         "Runs.Entry run = null; => `Runs.Entry` is now `Runs.SavedRun`: `Runs.SavedRun run = null;`",
-        "CollectiveSpec.Library needs = null; => `CollectiveSpec.Library` is now `CollectiveSpec.LibraryNeeds`: `CollectiveSpec.LibraryNeeds needs = null;`",
+        "CollectiveSpec sum = null; => the schedules of collectives are internal now; a collective is a method of `Collectives.on(world)`",
         "import braid.GemmSpec; => write `import braid.model.GemmSpec;`",
         "Tuner.on(world).compare(null) => `Tuner.compare` is now `Tuner.on(world).steps(\"title\").step(\"name\", chain, pipeline or code).run()`",
         "Tuner.on(world).steps(\"a\").run().bestName() => `study.bestName()` is now `study.best()`, whose text is the name: `Tuner.on(world).steps(\"a\").run().best()`",

@@ -5,7 +5,7 @@ import braid.internal.library.TensorPart;
 import braid.model.AllReduce;
 import braid.model.Collective;
 import braid.model.DType;
-import braid.schedule.CollectiveSpec;
+import braid.schedule.plan.CollectiveSpec;
 import org.jspecify.annotations.Nullable;
 
 /// A collective and its tensors; a barrier has none.

@@ -17,9 +17,10 @@ import braid.model.Collective;
 import braid.model.Library;
 import braid.model.Scales;
 import braid.natives.profiling.NvtxRange;
-import braid.schedule.CollectiveSpec;
 import braid.schedule.Lane;
 import braid.schedule.Schedule;
+import braid.schedule.plan.CollectivePlanner;
+import braid.schedule.plan.CollectiveSpec;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -229,7 +230,7 @@ public final class CollectiveEngine implements AutoCloseable {
     }
     var schedule =
         schedules.computeIfAbsent(
-            call.spec(needs, place.rank()), spec -> Schedule.of(spec, place.size()));
+            call.spec(needs, place.rank()), spec -> CollectivePlanner.plan(spec, place.size()));
     var resources =
         new CollectiveResources(
             place.size(),

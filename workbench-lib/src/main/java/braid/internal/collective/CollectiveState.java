@@ -4,7 +4,7 @@ import braid.internal.backend.Signals;
 import braid.internal.memory.Counter;
 import braid.internal.rank.Closing;
 import braid.internal.resource.Rendezvous;
-import braid.schedule.CollectiveSpec;
+import braid.schedule.plan.CollectiveSpec;
 
 /// State that the ranks of a group share for collectives, set up by all of them together. The
 /// unique name distinguishes it from an earlier or later one.

@@ -34,7 +34,7 @@ final class AttentionGradientReference {
   private final int headSize;
   private final Tokens tokens;
 
-  /// Number of blocks and parcels that are added to any gradient, at most.
+  /// Number of blocks and received sums that are added to any gradient, at most.
   private final long blocks;
 
   // By position, all heads.

@@ -26,13 +26,15 @@ import braid.model.Scales;
 import braid.schedule.Buffer;
 import braid.schedule.Goal;
 import braid.schedule.Lane;
-import braid.schedule.Neighbors;
 import braid.schedule.Part;
 import braid.schedule.Port;
 import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Slice;
 import braid.schedule.Step;
+import braid.schedule.plan.Neighbors;
+import braid.schedule.plan.Planner;
+import braid.schedule.plan.Staging;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -53,7 +55,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A schedule set up on this rank for repeated runs: its memory, streams and signal words. It only
 /// enqueues work; the caller waits.
-public final class Plan implements AutoCloseable, Executor.Resources {
+public final class Plan implements Launchable, AutoCloseable, Executor.Resources {
   /// Large enough that OpenBLAS uses and initializes the code path of real problems.
   private static final int WARM_UP_SIZE = 64;
 
@@ -93,7 +95,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     this.source = source;
     this.bound = Map.copyOf(bound);
     var planned = source.schedule(problem, place.size());
-    this.schedule = planned.staged(staged(planned, bound));
+    this.schedule = Staging.of(planned, staged(planned, bound));
   }
 
   /// Sets up a problem and its schedule. All ranks call it together; a failure releases everything.
@@ -431,7 +433,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   /// Names the step that produced a row of a part, for messages.
   String origin(Part part, int row) {
-    return schedule.origin(part, place.rank(), row);
+    return Planner.origin(schedule, part, place.rank(), row);
   }
 
   /// Restarts the step count of a new epoch.
@@ -441,6 +443,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   /// Advances to the next iteration, and compiles its work if that was not done yet. Returns
   /// whether the iteration is replayed from a recording.
+  @Override
   public boolean turn(int iteration) {
     step++;
     streams().forEach(stream -> stream.turn(iteration, step));
@@ -452,7 +455,12 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return false;
   }
 
-  /// Enqueues the current iteration.
+  @Override
+  public Stream first() {
+    return streams().getFirst();
+  }
+
+  @Override
   public void launch() {
     ready().launch();
   }
@@ -465,15 +473,15 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return ready;
   }
 
-  /// Returns the maximum number of iterations in flight.
-  int maxInFlight() {
+  @Override
+  public int maxInFlight() {
     return ready().maxInFlight();
   }
 
-  /// Makes the first stream wait for all others, so that it reaches the end of the iteration last.
-  void join() {
+  @Override
+  public void join() {
     if (!ready().isSingleOperation()) {
-      var first = streams().getFirst();
+      var first = first();
       for (var stream : streams().subList(1, streams().size())) {
         first.await(
             Work.of(() -> stream.waitingFor().orElse("the end of " + stream.name())),
@@ -484,7 +492,8 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   /// Makes all streams wait for an event of stream `lane`. If a launch is a single operation, only
   /// the first stream waits.
-  void follow(Work work, Event end, Stream lane) {
+  @Override
+  public void follow(Work work, Event end, Stream lane) {
     var all = ready().isSingleOperation() ? streams().subList(0, 1) : streams();
     for (var stream : all) {
       if (!stream.equals(lane)) {
@@ -493,18 +502,19 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  /// Returns the condition that one of the streams waits for, for messages.
-  Optional<String> waitingFor() {
+  @Override
+  public Optional<String> waitingFor() {
     return streams().stream().flatMap(stream -> stream.waitingFor().stream()).findFirst();
   }
 
-  /// Notifies the streams that all iterations except the last `inFlight` have ended.
-  void settled(int inFlight) {
+  @Override
+  public void settled(int inFlight) {
     streams().forEach(stream -> stream.settled(inFlight));
   }
 
   /// Waits until all enqueued work is done. Communication comes first, so that a failure names its
   /// wait.
+  @Override
   public void synchronize(Supplier<String> description) {
     streams().forEach(stream -> stream.synchronize(description));
   }

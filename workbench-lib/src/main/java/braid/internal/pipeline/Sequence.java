@@ -8,8 +8,8 @@ import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Plans that run as one: stages in order, the plans of a stage concurrently. Stages follow each
-/// other on this rank without the host:
+/// Plans that run as one: stages in order, the plans of a stage concurrently. A sequence may take
+/// the place of a plan. Stages follow each other on this rank without the host:
 ///
 /// ```
 /// stage 0 | plan a       |                  begins after the previous iteration
@@ -19,62 +19,65 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Within a rank a plan starts as if the host had synchronized before it; between ranks its own
 /// signals synchronize.
-public final class Sequence {
+public final class Sequence implements Launchable {
   private static final Work FORK = Work.of(() -> "the end of the previous iteration");
   private static final Work STAGE = Work.of(() -> "the end of the previous stage");
 
-  private final List<List<Plan>> stages;
-  private final List<Plan> plans;
+  private final List<List<Launchable>> stages;
+  private final List<Launchable> members;
 
-  /// @param stages one or more stages of one or more plans each
-  public Sequence(List<List<Plan>> stages) {
+  /// @param stages one or more stages of one or more plans or sequences each
+  public Sequence(List<List<Launchable>> stages) {
     this.stages = stages.stream().map(List::copyOf).toList();
-    this.plans = this.stages.stream().flatMap(List::stream).toList();
+    this.members = this.stages.stream().flatMap(List::stream).toList();
   }
 
-  public List<Plan> plans() {
-    return plans;
+  @Override
+  public Stream first() {
+    return members.getFirst().first();
   }
 
-  /// Returns the stream on which iterations begin and end.
-  Stream first() {
-    return plans.getFirst().streams().getFirst();
-  }
-
-  /// Advances to the next iteration. Returns whether all of it is replayed.
+  @Override
   public boolean turn(int iteration) {
     boolean recorded = true;
-    for (var plan : plans) {
-      recorded &= plan.turn(iteration);
+    for (var member : members) {
+      recorded &= member.turn(iteration);
     }
     return recorded;
+  }
+
+  @Override
+  public void follow(Work work, Event end, Stream stream) {
+    follow(stages.getFirst(), work, end, stream);
+  }
+
+  private static void follow(List<Launchable> stage, Work work, Event end, Stream stream) {
+    stage.forEach(member -> member.follow(work, end, stream));
   }
 
   /// Enqueues the current iteration.
   ///
   /// @param before end of the previous iteration on [#first]; null if none is in flight
   public void launch(@Nullable Event before) {
-    var from = before;
-    var stream = first();
-    var work = FORK;
+    if (before != null) {
+      follow(FORK, before, first());
+    }
+    launch();
+  }
+
+  @Override
+  public void launch() {
     for (int i = 0; i < stages.size(); i++) {
-      var stage = stages.get(i);
-      if (from != null) {
-        for (var plan : stage) {
-          plan.follow(work, from, stream);
-        }
+      if (i > 0) {
+        var stream = join(stages.get(i - 1));
+        follow(stages.get(i), STAGE, stream.mark(), stream);
       }
-      stage.forEach(Plan::launch);
-      if (i < stages.size() - 1) {
-        stream = join(stage);
-        from = stream.mark();
-        work = STAGE;
-      }
+      stages.get(i).forEach(Launchable::launch);
     }
   }
 
-  /// Makes [#first] wait for the end of the iteration.
-  void join() {
+  @Override
+  public void join() {
     var stream = join(stages.getLast());
     if (!stream.equals(first())) {
       first().await(STAGE, stream.mark());
@@ -82,11 +85,11 @@ public final class Sequence {
   }
 
   /// Makes one stream of a stage wait for all others.
-  private static Stream join(List<Plan> stage) {
-    var stream = stage.getFirst().streams().getFirst();
-    for (var plan : stage) {
-      plan.join();
-      var end = plan.streams().getFirst();
+  private static Stream join(List<Launchable> stage) {
+    var stream = stage.getFirst().first();
+    for (var member : stage) {
+      member.join();
+      var end = member.first();
       if (!end.equals(stream)) {
         stream.await(STAGE, end.mark());
       }
@@ -94,22 +97,23 @@ public final class Sequence {
     return stream;
   }
 
-  int maxInFlight() {
-    return plans.stream().mapToInt(Plan::maxInFlight).min().orElseThrow();
+  @Override
+  public int maxInFlight() {
+    return members.stream().mapToInt(Launchable::maxInFlight).min().orElseThrow();
   }
 
-  /// Returns the condition that one of the streams waits for, for messages.
-  Optional<String> waitingFor() {
-    return plans.stream().flatMap(plan -> plan.waitingFor().stream()).findFirst();
+  @Override
+  public Optional<String> waitingFor() {
+    return members.stream().flatMap(member -> member.waitingFor().stream()).findFirst();
   }
 
-  /// Notifies the plans that all iterations except the last `inFlight` have ended.
-  void settled(int inFlight) {
-    plans.forEach(plan -> plan.settled(inFlight));
+  @Override
+  public void settled(int inFlight) {
+    members.forEach(member -> member.settled(inFlight));
   }
 
-  /// Waits until all enqueued work is done.
+  @Override
   public void synchronize(Supplier<String> description) {
-    plans.forEach(plan -> plan.synchronize(description));
+    members.forEach(member -> member.synchronize(description));
   }
 }

@@ -24,6 +24,7 @@ import braid.schedule.Lane;
 import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Step;
+import braid.schedule.draw.Labels;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -62,7 +63,7 @@ public final class Executor {
   private final Scales scales;
   private final Map<String, Integer> slots = new HashMap<>();
   private final List<Runnable> steps = new ArrayList<>();
-  private @Nullable Function<Step, String> labels;
+  private @Nullable Labels labels;
   private Event[] marks = {};
 
   /// @param scales used by [Finish#scaled] and [Finish#rescaled]
@@ -170,10 +171,10 @@ public final class Executor {
   private synchronized String shortName(Step step) {
     var names = labels;
     if (names == null) {
-      names = schedule.labels(rank);
+      names = Labels.of(schedule, rank);
       labels = names;
     }
-    return names.apply(step);
+    return names.of(step);
   }
 
   /// Names a step that a rank has waited for, in messages.

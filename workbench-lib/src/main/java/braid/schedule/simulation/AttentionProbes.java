@@ -60,16 +60,16 @@ final class AttentionProbes {
     int rows = AttentionTile.ROWS;
     int keys = AttentionTile.KEYS;
     int stride = HEADS * headSize;
-    var query = MeasuredHost.numbers(arena, (long) rows * stride);
-    var key = MeasuredHost.numbers(arena, (long) KEYS * stride);
-    var value = MeasuredHost.numbers(arena, (long) KEYS * stride);
-    var scores = MeasuredHost.numbers(arena, (long) rows * keys);
-    var products = MeasuredHost.numbers(arena, (long) rows * headSize);
+    var query = Probe.numbers(arena, (long) rows * stride);
+    var key = Probe.numbers(arena, (long) KEYS * stride);
+    var value = Probe.numbers(arena, (long) KEYS * stride);
+    var scores = Probe.numbers(arena, (long) rows * keys);
+    var products = Probe.numbers(arena, (long) rows * headSize);
     var tile = new AtomicInteger();
     return new Probe(
         4.0 * rows * keys * headSize,
         () -> {
-          long from = MeasuredHost.bytes(tile.getAndIncrement() * keys % KEYS, stride);
+          long from = Probe.bytes(tile.getAndIncrement() * keys % KEYS, stride);
           Blas.sgemm(
               new Blas.Factor(query, stride, false),
               new Blas.Factor(key.asSlice(from), stride, true),
@@ -85,8 +85,8 @@ final class AttentionProbes {
   private Probe weights() {
     int rows = AttentionTile.ROWS;
     int keys = AttentionTile.KEYS;
-    var given = MeasuredHost.numbers(arena, (long) rows * keys);
-    var memory = MeasuredHost.numbers(arena, (long) rows * keys);
+    var given = Probe.numbers(arena, (long) rows * keys);
+    var memory = Probe.numbers(arena, (long) rows * keys);
     var scores = new float[rows * keys];
     var products = new float[rows * WEIGHED_HEAD_SIZE];
     var outputs = new float[rows * WEIGHED_HEAD_SIZE];
@@ -111,15 +111,15 @@ final class AttentionProbes {
   private Probe results() {
     int rows = AttentionTile.ROWS;
     int headSize = WEIGHED_HEAD_SIZE;
-    var output = MeasuredHost.numbers(arena, (long) rows * HEADS * headSize);
-    var lse = MeasuredHost.numbers(arena, (long) rows * HEADS);
+    var output = Probe.numbers(arena, (long) rows * HEADS * headSize);
+    var lse = Probe.numbers(arena, (long) rows * HEADS);
     var outputs = new float[rows * headSize];
     return compiled(
         rows,
         () -> {
           for (int row = 0; row < rows; row++) {
             int at = row * headSize;
-            long bytes = MeasuredHost.bytes(row * HEADS, headSize);
+            long bytes = Probe.bytes(row * HEADS, headSize);
             long place = (long) row * HEADS;
             float before = lse.getAtIndex(ValueLayout.JAVA_FLOAT, place);
             MemorySegment.copy(output, ValueLayout.JAVA_FLOAT, bytes, outputs, at, headSize);

@@ -115,14 +115,14 @@ final class MachineText {
             reader.take("name"),
             reader.yes("calibrated"),
             reader.count("ranks per host"),
-            new Machine.Links(
+            new Hardware.Links(
                 reader.take("link inside a host", Link::parse),
                 reader.take("link between hosts", Link::parse),
                 reader.yes("one copy at a time"),
                 reader.count("copy engines"),
                 reader.bandwidth("worker bandwidth"),
                 reader.bandwidth("copy bandwidth of a core")),
-            new Machine.Compute(
+            new Hardware.Compute(
                 reader.count("compute units"),
                 reader.count("ranks sharing the units"),
                 reader.number("yielding share"),
@@ -135,7 +135,7 @@ final class MachineText {
                 reader.rates(GEMM),
                 reader.rates(ATTENTION),
                 reader.widened()),
-            new Machine.Costs(
+            new Hardware.Costs(
                 reader.nanos("launch of a copy"),
                 reader.nanos("launch of a computation"),
                 reader.nanos("launch of a signal"),

@@ -135,8 +135,8 @@ final class MeasuredHost {
         "this host: %s, %d cores, %d ranks".formatted(MachineCache.processor(), cores, ranks),
         true,
         ranks,
-        new Machine.Links(Link.UNLIMITED, Link.UNLIMITED, true, 1, copyBytes, copyBytes),
-        new Machine.Compute(
+        new Hardware.Links(Link.UNLIMITED, Link.UNLIMITED, true, 1, copyBytes, copyBytes),
+        new Hardware.Compute(
             units,
             Math.max(1, Math.ceilDiv(ranks, cores)),
             YIELDING_SHARE,
@@ -149,7 +149,7 @@ final class MeasuredHost {
             gemm,
             attended,
             widened),
-        new Machine.Costs(
+        new Hardware.Costs(
             launch,
             launch,
             launch,
@@ -176,9 +176,9 @@ final class MeasuredHost {
               () -> {
                 try (var own = Arena.ofConfined()) {
                   int size = OTHER_RANKS_SIZE;
-                  var a = own.allocate(bytes(size, size), ALIGNMENT_BYTES);
-                  var b = own.allocate(bytes(size, size), ALIGNMENT_BYTES);
-                  var c = own.allocate(bytes(size, size), ALIGNMENT_BYTES);
+                  var a = own.allocate(Probe.bytes(size, size), ALIGNMENT_BYTES);
+                  var b = own.allocate(Probe.bytes(size, size), ALIGNMENT_BYTES);
+                  var c = own.allocate(Probe.bytes(size, size), ALIGNMENT_BYTES);
                   while (busy.get()) {
                     Blas.sgemm(
                         new Blas.Factor(a, size, false),
@@ -195,7 +195,7 @@ final class MeasuredHost {
   private List<Probe> multiplications() {
     int most = SIZES.getLast();
     var a = new Rotation();
-    var b = numbers(arena, (long) most * most);
+    var b = Probe.numbers(arena, (long) most * most);
     var c = new Rotation();
     var probes = new ArrayList<Probe>();
     for (int n : SIZES) {
@@ -206,22 +206,18 @@ final class MeasuredHost {
                   2.0 * m * n * k,
                   () ->
                       Blas.sgemm(
-                          new Blas.Factor(a.next(bytes(m, k)), k, false),
+                          new Blas.Factor(a.next(Probe.bytes(m, k)), k, false),
                           new Blas.Factor(b, n, false),
-                          new Blas.Sum(m, n, k, 1, 0, c.next(bytes(m, n))))));
+                          new Blas.Sum(m, n, k, 1, 0, c.next(Probe.bytes(m, n))))));
         }
       }
     }
     return probes;
   }
 
-  static long bytes(int rows, int columns) {
-    return (long) rows * columns * Float.BYTES;
-  }
-
   /// Memory whose pieces were not used recently, like data that arrives from other ranks.
   private final class Rotation {
-    private final MemorySegment all = numbers(arena, ROTATING_BYTES / Float.BYTES);
+    private final MemorySegment all = Probe.numbers(arena, ROTATING_BYTES / Float.BYTES);
     private long used;
 
     MemorySegment next(long bytes) {
@@ -232,14 +228,6 @@ final class MeasuredHost {
       used += (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
       return piece;
     }
-  }
-
-  static MemorySegment numbers(Arena arena, long count) {
-    var segment = arena.allocate(count * Float.BYTES, 64);
-    for (long i = 0; i < count; i++) {
-      segment.setAtIndex(ValueLayout.JAVA_FLOAT, i, (float) (1 + i % 7));
-    }
-    return segment;
   }
 
   /// Measures conversions both ways, each with half of the counted elements.

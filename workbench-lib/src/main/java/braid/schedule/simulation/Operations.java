@@ -4,7 +4,7 @@ import java.util.Arrays;
 
 /// Operations of one rank's lanes in an iteration, stored compactly, because a large simulation has
 /// millions.
-public final class Operations {
+final class Operations {
   static final byte COMPUTE = 0;
   static final byte COPY = 1;
 

@@ -1,5 +1,8 @@
 package braid.schedule.simulation;
 
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -42,5 +45,17 @@ final class Probe {
   /// Returns the rates of multiplications.
   static List<Double> gflops(List<Probe> multiplications) {
     return multiplications.stream().map(probe -> Math.rint(1e3 * probe.rate()) / 1e3).toList();
+  }
+
+  static long bytes(int rows, int columns) {
+    return (long) rows * columns * Float.BYTES;
+  }
+
+  static MemorySegment numbers(Arena arena, long count) {
+    var segment = arena.allocate(count * Float.BYTES, 64);
+    for (long i = 0; i < count; i++) {
+      segment.setAtIndex(ValueLayout.JAVA_FLOAT, i, (float) (1 + i % 7));
+    }
+    return segment;
   }
 }

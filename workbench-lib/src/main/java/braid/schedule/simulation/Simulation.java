@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Lanes process marks, signals and waits immediately, because these depend on known times; only
 /// operations on shared resources (compute units, links) go through the event queue.
-public final class Simulation {
+final class Simulation {
   private static final long NEVER = -1;
   private static final int NONE = -1;
 
@@ -48,7 +48,7 @@ public final class Simulation {
     BraidException at(int rank, int lane, int step, String why);
   }
 
-  private final Machine machine;
+  private final Hardware machine;
   private final Input input;
   private final Halt halt;
   private final int iterations;
@@ -57,7 +57,7 @@ public final class Simulation {
   private final List<ComputePool> pools = new ArrayList<>();
   private final List<Rank> ranks = new ArrayList<>();
 
-  public Simulation(Machine machine, Input input, int iterations, Halt halt) {
+  public Simulation(Hardware machine, Input input, int iterations, Halt halt) {
     this.machine = machine;
     this.input = input;
     this.iterations = iterations;

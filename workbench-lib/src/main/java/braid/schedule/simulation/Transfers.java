@@ -9,7 +9,7 @@ import java.util.List;
 /// that leave its source, and the link's divided by the copies that arrive at its target. Links
 /// inside a host and between hosts are separate.
 final class Transfers {
-  private final Machine machine;
+  private final Hardware machine;
   private final EventQueue queue;
   private final List<List<Flow>> sent = new ArrayList<>();
   private final List<List<Flow>> received = new ArrayList<>();
@@ -22,7 +22,7 @@ final class Transfers {
     void arrived(long startNanos, long nanos, int number);
   }
 
-  Transfers(Machine machine, int ranks, EventQueue queue) {
+  Transfers(Hardware machine, int ranks, EventQueue queue) {
     this.machine = machine;
     this.queue = queue;
     this.freeEngines = new int[ranks];

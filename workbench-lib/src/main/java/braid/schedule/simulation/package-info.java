@@ -1,5 +1,4 @@
-/// Machines as data, and a discrete-event simulation of operations on their lanes, independent of
-/// schedules.
+/// Machines as data, and a discrete-event simulation of schedules on them.
 @NullMarked
 package braid.schedule.simulation;
 

@@ -1,7 +1,6 @@
 package braid.internal.report.statistics;
 
 import braid.model.HardwareReading;
-import braid.model.Spread;
 import braid.natives.nvml.Nvml;
 import java.util.List;
 import java.util.OptionalInt;

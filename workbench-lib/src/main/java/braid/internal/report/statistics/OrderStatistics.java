@@ -1,7 +1,6 @@
 package braid.internal.report.statistics;
 
 import braid.model.Estimate;
-import braid.model.Spread;
 import java.util.Arrays;
 
 /// Medians with intervals that assume no distribution. Times of overlapped work have long right

@@ -1,7 +1,6 @@
 package braid.internal.report.statistics;
 
 import braid.model.Estimate;
-import braid.model.Spread;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;

@@ -5,7 +5,6 @@ import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.Percent;
 import braid.model.Configuration;
 import braid.model.Estimate;
-import braid.model.Spread;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.OptionalDouble;

@@ -3,7 +3,6 @@ package braid.internal.report.statistics;
 import braid.internal.report.statistics.RankedConfigurations.Standing;
 import braid.internal.report.statistics.RankedConfigurations.Verdict;
 import braid.model.Estimate;
-import braid.model.Spread;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;

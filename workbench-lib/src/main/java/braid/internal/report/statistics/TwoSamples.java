@@ -1,7 +1,6 @@
 package braid.internal.report.statistics;
 
 import braid.model.Estimate;
-import braid.model.Spread;
 import java.util.Arrays;
 
 /// Relative difference of two configurations that were not timed side by side: without common

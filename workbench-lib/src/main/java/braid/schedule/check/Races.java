@@ -1,0 +1,228 @@
+package braid.schedule.check;
+
+import braid.schedule.Flag;
+import braid.schedule.Goal;
+import braid.schedule.Lane;
+import braid.schedule.Slice;
+import braid.schedule.Step;
+import braid.schedule.Step.Access;
+import braid.schedule.Step.Access.Use;
+import braid.schedule.Step.LibraryCall;
+import braid.schedule.Step.Signal;
+import braid.schedule.Step.Wait;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.EnumMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/// Finds unordered events that use the same rows and columns, at least one of them writing. The
+/// same rule applies to the words of flags: a recorded iteration raises a word to one of two
+/// values, so the next iteration must not raise it before it was read.
+final class Races {
+  /// Columns of a flag's word.
+  private static final Slice WORD = new Slice(0, 1);
+
+  private final Wiring wiring;
+  private final Order order;
+  private final Map<Memory, List<Touch>> touches = new LinkedHashMap<>();
+
+  /// By the two steps, so that a finding of one iteration is not repeated for the next.
+  private final Map<List<Integer>, String> findings = new LinkedHashMap<>();
+
+  /// One rank's array, or one of its flags.
+  private record Memory(String name, int rank, boolean words) {}
+
+  /// An event's use of rows.
+  private record Touch(int event, Use use, long start, long end, Slice columns, String of) {}
+
+  Races(Wiring wiring, Order order) {
+    this.wiring = wiring;
+    this.order = order;
+  }
+
+  List<String> findings() {
+    for (int number = 0; number < wiring.size(); number++) {
+      var accesses = wiring.step(number).accesses(wiring.rank(number));
+      within(number, accesses);
+      for (int iteration = 0; iteration < Order.ITERATIONS; iteration++) {
+        int event = order.step(iteration, number);
+        accesses.forEach(access -> touch(event, access, ""));
+        switch (wiring.step(number)) {
+          // Standalone collectives write step numbers to their words and are never recorded.
+          case Step _ when wiring.schedule().goal() instanceof Goal.Collected -> {}
+          case Signal signal -> touch(event, signal.to(), signal.flag(), signal.index(), Use.WRITE);
+          case Wait wait -> touch(event, wiring.rank(number), wait.flag(), wait.index(), Use.READ);
+          default -> {}
+        }
+      }
+    }
+    for (var port : wiring.schedule().ports()) {
+      for (var region : port.regions()) {
+        for (int iteration = 0; iteration <= Order.ITERATIONS; iteration++) {
+          touch(order.caller(iteration, region.rank()), Access.write(region), port.name());
+        }
+      }
+    }
+    // Between iterations other work of the rank may use all of its memory.
+    for (var buffer : wiring.schedule().buffers()) {
+      for (int rank = 0; rank < wiring.schedule().ranks(); rank++) {
+        for (int iteration = 0; iteration <= Order.ITERATIONS; iteration++) {
+          touch(order.caller(iteration, rank), Access.write(buffer.on(rank)), buffer.name());
+        }
+      }
+    }
+    for (boolean words : List.of(false, true)) {
+      touches.forEach(
+          (memory, all) -> {
+            if (memory.words() == words) {
+              sweep(memory, all);
+            }
+          });
+    }
+    return List.copyOf(findings.values());
+  }
+
+  private void touch(int event, Access access, String of) {
+    var region = access.region();
+    if (!region.isEmpty()) {
+      touches
+          .computeIfAbsent(
+              new Memory(region.buffer().name(), region.rank(), false), _ -> new ArrayList<>())
+          .add(
+              new Touch(
+                  event,
+                  access.use(),
+                  region.row(),
+                  region.slice().end(),
+                  region.columnSlice(),
+                  of));
+    }
+  }
+
+  private void touch(int event, int rank, Flag flag, int index, Use use) {
+    touches
+        .computeIfAbsent(new Memory(flag.name(), rank, true), _ -> new ArrayList<>())
+        .add(new Touch(event, use, index, index + 1, WORD, ""));
+  }
+
+  /// Compares overlapping touches, in the order of their first rows.
+  private void sweep(Memory memory, List<Touch> all) {
+    all.sort(Comparator.comparingLong(Touch::start));
+    var active = new EnumMap<Use, List<Touch>>(Use.class);
+    for (var touch : all) {
+      active.forEach(
+          (use, others) -> {
+            if (use.conflicts(touch.use())) {
+              others.removeIf(other -> other.end() <= touch.start());
+              others.forEach(other -> compare(memory, other, touch));
+            }
+          });
+      active.computeIfAbsent(touch.use(), _ -> new ArrayList<>()).add(touch);
+    }
+  }
+
+  private void compare(Memory memory, Touch one, Touch other) {
+    int a = one.event();
+    int b = other.event();
+    if (a == b
+        || !one.columns().overlaps(other.columns())
+        || order.isBefore(a, b)
+        || order.isBefore(b, a)) {
+      return;
+    }
+    boolean swap =
+        order.iteration(a) > order.iteration(b)
+            || (order.iteration(a) == order.iteration(b)
+                && (order.isCaller(b)
+                    || (!order.isCaller(a) && other.use() == Use.WRITE && one.use() != Use.WRITE)));
+    var first = swap ? other : one;
+    var second = swap ? one : other;
+    findings.putIfAbsent(
+        List.of(key(first.event()), key(second.event())),
+        "race on %s: %s and %s have no order; %s"
+            .formatted(
+                location(
+                    memory, Math.max(one.start(), other.start()), Math.min(one.end(), other.end())),
+                describe(first),
+                describe(second),
+                remedy(first.event(), second.event())));
+  }
+
+  private int key(int event) {
+    return order.isStep(event) ? order.number(event) : -1 - order.rank(event);
+  }
+
+  private static String location(Memory memory, long start, long end) {
+    return memory.words()
+        ? "signal %s[%d] of rank %d".formatted(memory.name(), start, memory.rank())
+        : "%s of rank %d, rows %d..%d".formatted(memory.name(), memory.rank(), start, end - 1);
+  }
+
+  private String describe(Touch touch) {
+    int event = touch.event();
+    return order.isStep(event)
+        ? "%s (iteration %d)".formatted(wiring.name(order.number(event)), order.iteration(event))
+        : "the caller's use of `%s` on rank %d %s"
+            .formatted(touch.of(), order.rank(event), when(order.iteration(event)));
+  }
+
+  private static String when(int iteration) {
+    return iteration < Order.ITERATIONS
+        ? "before iteration " + iteration
+        : "after iteration " + (iteration - 1);
+  }
+
+  private String remedy(int first, int second) {
+    int from = order.rank(first);
+    int to = order.rank(second);
+    if (from == to) {
+      return order.isStep(first) && order.isStep(second)
+          ? "let lane %s wait for a mark of lane %s after the first step"
+              .formatted(lane(second), lane(first))
+          : "end the iteration after it";
+    }
+    if (order.isCaller(first)) {
+      return "let rank %d wait for a signal that rank %d raises in the iteration"
+          .formatted(to, from);
+    }
+    return order.isCaller(second)
+        ? "let rank %d end its iteration after a signal that rank %d raises after its step"
+            .formatted(to, from)
+        : "let rank %d wait for a signal that rank %d raises after the first step"
+            .formatted(to, from);
+  }
+
+  private Lane lane(int event) {
+    return wiring.step(order.number(event)).lane();
+  }
+
+  /// Finds races between the accesses of one step, which are unordered. A sum may overwrite one of
+  /// its parts, row by row.
+  private void within(int number, List<Access> accesses) {
+    var step = wiring.step(number);
+    if (step instanceof LibraryCall) {
+      return;
+    }
+    for (int i = 0; i < accesses.size(); i++) {
+      if (accesses.get(i).use() != Use.WRITE) {
+        continue;
+      }
+      for (int j = 0; j < accesses.size(); j++) {
+        var one = accesses.get(i);
+        var other = accesses.get(j);
+        if (i != j
+            && one.region().overlaps(other.region())
+            && !(other.use() == Use.READ
+                && one.region().equals(other.region())
+                && step.worksInPlace())) {
+          findings.putIfAbsent(
+              List.of(number, number),
+              "race within %s: it uses %s and %s, which overlap, concurrently; split it into two steps"
+                  .formatted(wiring.name(number), one.region(), other.region()));
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,413 @@
+package braid.schedule.plan;
+
+import braid.model.AttentionGradientSpec;
+import braid.model.AttentionSpec;
+import braid.model.ChunkOrder;
+import braid.model.ContextParallel;
+import braid.model.ContextParallel.Method;
+import braid.model.DType;
+import braid.schedule.Buffer;
+import braid.schedule.Buffer.Shape;
+import braid.schedule.Finish;
+import braid.schedule.Goal;
+import braid.schedule.Lane;
+import braid.schedule.Part;
+import braid.schedule.Program;
+import braid.schedule.Region;
+import braid.schedule.Schedule;
+import braid.schedule.Slice;
+import braid.schedule.Step;
+import braid.schedule.Tokens;
+import braid.schedule.plan.FetchedKeys.Turns;
+import braid.schedule.plan.GradientBlocks.Queries;
+import braid.schedule.plan.ReturnedGradients.Message;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.IntFunction;
+import java.util.function.Predicate;
+import java.util.stream.IntStream;
+
+/// Plans the backward pass of attention over a divided sequence. Every rank fetches the keys and
+/// values that its queries see, as in the forward pass, and computes the gradients of its queries.
+/// It also computes the gradients of the fetched keys and values by its queries, and sends them
+/// back to their owner, chunk by chunk: a message. The owner adds all messages to the gradients by
+/// its own queries. If ranks exchange with neighbors only, a rank adds its gradients of a chunk to
+/// those that arrive, and sends the sum to its successor; the last sum arrives at the owner.
+///
+/// All sums are in fp32 and in an order that the schedule fixes, so that every run has the same
+/// result to the last bit. Gradients of one block only are written at once.
+final class AttentionGradientPlanner {
+  private final AttentionSpec spec;
+  private final ContextParallel how;
+  private final int ranks;
+  private final Schedule.Builder builder;
+  private final FetchedKeys fetched;
+
+  private final Buffer query;
+  private final Buffer output;
+  private final Buffer lse;
+  private final Buffer outputGradient;
+  private final Buffer queryGradient;
+  private final KeyValue gradients;
+
+  /// Sums of the gradients of this rank's keys and values.
+  private final KeyValue sums;
+
+  /// Gradients of the query by the keys of each lane.
+  private final List<Buffer> queryGradients = new ArrayList<>();
+
+  /// Gradients of fetched keys and values by this rank's queries, by slot.
+  private final List<KeyValue> parts = new ArrayList<>();
+
+  private final ReturnedGradients returnedGradients;
+
+  private final Lane back;
+  private final Lane adder;
+  private final List<Lane> lanes;
+
+  AttentionGradientPlanner(AttentionGradientSpec gradient, ContextParallel how, int ranks) {
+    this.spec = gradient.forward();
+    this.how = how;
+    this.ranks = ranks;
+    this.builder = Schedule.on(new Goal.Solution(gradient, Optional.of(how)), ranks);
+    query = builder.local(Part.QUERY);
+    fetched = new FetchedKeys(spec, how, builder, ranks, true);
+    output = builder.local(Part.OUTPUT);
+    lse = builder.local(Part.LSE);
+    outputGradient = builder.local(Part.OUTPUT_GRADIENT);
+    queryGradient = builder.local(Part.QUERY_GRADIENT);
+    gradients = new KeyValue(builder.local(Part.KEY_GRADIENT), builder.local(Part.VALUE_GRADIENT));
+    boolean direct = spec.dtype() == DType.FP32;
+    var own = fetched.own().key();
+    var ofKeys = summed(own, rank -> Tokens.seenByNoOther(spec, ranks, rank));
+    sums = direct ? gradients : wide("sum of ", "", gradients, ofKeys);
+    var ofQueries = summed(query, rank -> Tokens.seeingNoOther(spec, ranks, rank));
+    for (int lane = 0; lane < how.streams(); lane++) {
+      queryGradients.add(
+          lane == 0 && direct ? queryGradient : wide("query gradient " + lane, ofQueries));
+    }
+    for (int slot = 0; slot < fetched.slots(); slot++) {
+      parts.add(wide("part of ", " " + slot, gradients, fetched.shapes()));
+    }
+    var arrivals =
+        how.neighborsOnly()
+            ? IntStream.range(0, ranks).mapToObj(this::fromPredecessor).toList()
+            : ReturnedGradients.toOwners(how, ranks, fetched::pieces);
+    returnedGradients = new ReturnedGradients(builder, how, arrivals, own::columns);
+    back = AttentionLanes.communication(builder, "return", how);
+    adder = builder.lane("add", Lane.Role.COMPLETION);
+    lanes = AttentionLanes.compute(builder, how);
+  }
+
+  /// Returns the messages that a rank's predecessor in the ring sends.
+  private List<Message> fromPredecessor(int rank) {
+    int from = new Neighbors(rank, ranks, ChunkOrder.NEXT_FIRST).previous();
+    return fetched.units(rank).stream()
+        .filter(unit -> !unit.sums().isEmpty())
+        .map(unit -> new Message(from, unit.owner(), unit.chunk(), unit.sums()))
+        .toList();
+  }
+
+  Schedule plan() {
+    return builder.steps(program -> new OfRank(program).write());
+  }
+
+  /// Returns the shapes of sums; ranks without a run of several blocks need none.
+  private List<Shape> summed(Buffer like, IntFunction<List<Tokens.Run>> ofOneBlock) {
+    return Buffer.shapes(
+        ranks,
+        rank -> {
+          boolean all = ofOneBlock.apply(rank).equals(Tokens.of(spec, ranks, rank).runs());
+          return new Shape(all ? 0 : like.rows(rank), like.columns(rank));
+        });
+  }
+
+  private KeyValue wide(String prefix, String suffix, KeyValue like, List<Shape> shapes) {
+    return new KeyValue(
+        wide(prefix + like.key() + suffix, shapes), wide(prefix + like.value() + suffix, shapes));
+  }
+
+  private Buffer wide(String name, List<Shape> shapes) {
+    return builder.add(new Buffer(name, DType.FP32, shapes, false, false));
+  }
+
+  /// The steps of one rank.
+  private final class OfRank {
+    private final Program program;
+    private final int rank;
+    private final Tokens tokens;
+    private final FetchedKeys.OfRank others;
+    private final ReturnedGradients.OfRank returned;
+    private final List<FetchedUnit> units;
+
+    /// Units with gradients, in slots of [#parts].
+    private final Turns turns;
+
+    /// Runs whose gradient of the query, and of key and value, is that of one block.
+    private final List<Tokens.Run> seeingNoOther;
+
+    private final List<Tokens.Run> seenByNoOther;
+
+    /// Gradients of the query by the keys of each lane.
+    private final List<GradientBlocks> blocks;
+
+    OfRank(Program program) {
+      this.program = program;
+      this.rank = program.rank();
+      this.tokens = Tokens.of(spec, ranks, rank);
+      this.others = fetched.of(program);
+      this.returned = returnedGradients.of(program, others.signals());
+      this.units = others.units();
+      this.turns = Turns.of(fetched.slots(), units, this::hasParts);
+      this.seeingNoOther = Tokens.seeingNoOther(spec, ranks, rank);
+      this.seenByNoOther = Tokens.seenByNoOther(spec, ranks, rank);
+      this.blocks = queryGradients.stream().map(this::blocks).toList();
+    }
+
+    private GradientBlocks blocks(Buffer gradient) {
+      return new GradientBlocks(
+          program,
+          spec,
+          tokens,
+          new Queries(query, output, lse, outputGradient),
+          run -> seeingNoOther.contains(run) ? queryGradient : gradient);
+    }
+
+    /// A ring: while a chunk is attended to, the next is fetched, and the gradients of the one
+    /// before travel back.
+    ///
+    /// Rank 3 of 4, `causalAttentionBackward`, `ring()`:
+    ///
+    /// ```
+    /// comm      | fetch 1 @2   > fetch 2 @1 > fetch 3 @0 >
+    ///           ^ begun @2     ^ begun @1   ^ begun @0
+    /// return                                | send 1 @2  > send 2 @1  > | send 3 @0 >
+    ///                                                                   ^ free 0 @0
+    /// attend-0  | backward own | backward 1 | backward 2 | backward 3 |
+    /// ```
+    ///
+    /// The owner adds what arrives.
+    ///
+    /// Rank 0 of 4, `causalAttentionBackward`, `ring()`:
+    ///
+    /// ```
+    /// comm      >
+    ///                              ^ read @all
+    /// add                          | sum 1 | sum 1 > sum 2 | sum 2 | sum 3 | sum 3 |
+    ///                              ^ landed 0 @1   ^ landed 0 @2   ^ landed 0 @3
+    /// attend-0  | backward own |
+    /// ```
+    ///
+    /// From neighbor to neighbor, gradients follow the keys: a rank adds what arrives to its own
+    /// and sends the sum on. Rank 1 computes with the keys of rank 0, and adds the gradients of its
+    /// own keys in the end.
+    ///
+    /// Rank 1 of 3, `causalAttentionBackward`, `ring().neighborToNeighbor()`:
+    ///
+    /// ```
+    /// comm      > fetch 1 @0   >
+    ///           ^ begun @0                  ^ read @2
+    /// return                                | send 1 @2 >
+    ///                                       ^ begun @2
+    /// add                                                   | sum 1 | sum 1 |
+    ///                                                       ^ spread 0 @0
+    /// attend-0  | backward own | backward 1 |
+    /// ```
+    ///
+    /// An all-gather.
+    ///
+    /// Rank 2 of 3, `causalAttentionBackward`, `allGatherKv()`:
+    ///
+    /// ```
+    /// comm      | fetch 1      >
+    ///           ^ begun @all
+    /// return                                | send 1 @1 > send 1 @0 >
+    /// attend-0  | backward own | backward 1 |
+    /// ```
+    ///
+    /// First all fetches, then all computation, then all that travels back.
+    ///
+    /// Rank 2 of 3, `causalAttentionBackward`, `unfused()`:
+    ///
+    /// ```
+    /// comm      | fetch 1 >
+    ///           ^ begun @all
+    /// return                                          | send 1 @1 > send 1 @0 >
+    /// attend-0            | backward own | backward 1 |
+    /// ```
+    void write() {
+      others.begin();
+      var first = lanes.getFirst();
+      var comm = fetched.comm();
+      if (how.method() == Method.UNFUSED) {
+        for (int unit = 0; unit < units.size(); unit++) {
+          others.fetch(unit);
+        }
+        if (!units.isEmpty()) {
+          program.after(first, Step.NO_CHUNK, comm);
+        }
+        attendOwn();
+        for (int unit = 0; unit < units.size(); unit++) {
+          attend(unit);
+        }
+        int done = program.mark(first, Step.NO_CHUNK);
+        program.after(back, Step.NO_CHUNK, done);
+        for (int unit = 0; unit < units.size(); unit++) {
+          send(unit);
+        }
+        finish(done);
+      } else {
+        attendOwn();
+        int own = program.mark(first, 0);
+        // Mark after the gradients of each unit were sent.
+        var sent = new int[units.size()];
+        for (int unit = 0; unit < units.size(); unit++) {
+          write(unit, own, sent);
+        }
+        finish(own);
+      }
+      merge();
+      others.end();
+    }
+
+    /// Fetches and attends to a unit, and sends the gradients, with those that have arrived.
+    private void write(int unit, int own, int[] sent) {
+      others.fetch(unit);
+      var each = units.get(unit);
+      if (each.owner() == rank) {
+        // The last sum is that of this rank's own keys.
+        var _ = returned.add(adder, isOf(each), sums, own);
+        return;
+      }
+      int before = turns.before(unit);
+      // Mark after which the slot of the gradients may be written, or is written.
+      int ready = before == FetchedKeys.NONE ? FetchedKeys.NONE : sent[before];
+      if (!each.seen().isEmpty()) {
+        var lane = lane(unit);
+        program.after(lane, unit + 1, program.mark(fetched.comm(), unit + 1));
+        if (ready != FetchedKeys.NONE) {
+          program.after(lane, unit + 1, ready);
+        }
+        attend(unit);
+        ready = program.mark(lane, unit + 1);
+        others.done(unit, ready);
+      }
+      if (!each.sums().isEmpty()) {
+        var _ =
+            returned.add(adder, isOf(each), part(unit), each::rows, each.seen()::contains, ready);
+        ready = program.mark(adder, unit + 1);
+      }
+      if (hasParts(each)) {
+        program.after(back, unit + 1, ready);
+        send(unit);
+        sent[unit] = program.mark(back, unit + 1);
+      }
+    }
+
+    private static Predicate<Message> isOf(FetchedUnit unit) {
+      return message -> message.owner() == unit.owner() && message.chunk() == unit.chunk();
+    }
+
+    /// Returns whether a unit has gradients that this rank sends.
+    private boolean hasParts(FetchedUnit unit) {
+      return unit.owner() != rank && !(unit.seen().isEmpty() && unit.sums().isEmpty());
+    }
+
+    private Lane lane(int unit) {
+      return lanes.get((unit + 1) % lanes.size());
+    }
+
+    private KeyValue part(int unit) {
+      return parts.get(turns.slot(unit));
+    }
+
+    private void attendOwn() {
+      for (var own : tokens.runs()) {
+        blocks
+            .getFirst()
+            .attend(
+                lanes.getFirst(),
+                0,
+                own,
+                fetched.own(),
+                seenByNoOther.contains(own) ? gradients : sums);
+      }
+    }
+
+    private void attend(int unit) {
+      var lane = lane(unit);
+      for (var block : units.get(unit).blocks()) {
+        blocks
+            .get(lanes.indexOf(lane))
+            .attend(lane, unit + 1, block, others.keys(unit), part(unit));
+      }
+    }
+
+    /// Sends the gradients of a unit to the owners, or to the successor in the ring.
+    private void send(int unit) {
+      var each = units.get(unit);
+      int next = new Neighbors(rank, ranks, ChunkOrder.NEXT_FIRST).next();
+      for (int owner : each.owners()) {
+        returned.send(
+            back,
+            unit + 1,
+            how.neighborsOnly() ? next : owner,
+            message -> message.owner() == owner && message.chunk() == each.chunk(),
+            part(unit),
+            each::rows);
+      }
+    }
+
+    /// Rounds the sums of this rank's keys and values to their type, after adding what the other
+    /// ranks have sent directly.
+    ///
+    /// @param own mark after the gradients by this rank's queries
+    private void finish(int own) {
+      program.after(adder, Step.NO_CHUNK, own);
+      if (!how.neighborsOnly()) {
+        var _ = returned.add(adder, _ -> true, sums, own);
+      }
+      if (!sums.equals(gradients)) {
+        var summed = tokens.runs().stream().filter(run -> !seenByNoOther.contains(run)).toList();
+        // Runs are in rows one after another.
+        boolean all = summed.equals(tokens.runs());
+        var rows = all ? List.of(new Slice(0, tokens.rows())) : rows(summed);
+        for (var some : rows) {
+          round(sums.key(), gradients.key(), some);
+          round(sums.value(), gradients.value(), some);
+        }
+      }
+    }
+
+    private static List<Slice> rows(List<Tokens.Run> runs) {
+      return runs.stream().map(Tokens.Run::rows).toList();
+    }
+
+    private void round(Buffer from, Buffer to, Slice rows) {
+      program.reduce(
+          adder, Step.NO_CHUNK, List.of(from.on(rank, rows)), to.on(rank, rows), Finish.NONE);
+    }
+
+    /// Adds the gradients of the query by the keys of all lanes; rounds them to their type.
+    private void merge() {
+      var first = lanes.getFirst();
+      for (int lane = 1; lane < lanes.size(); lane++) {
+        program.after(first, Step.NO_CHUNK, lanes.get(lane));
+      }
+      for (var queries : tokens.runs()) {
+        var all = new ArrayList<Region>();
+        for (int lane = 0; lane < lanes.size(); lane++) {
+          if (blocks.get(lane).hasBegun(queries)) {
+            var of = seeingNoOther.contains(queries) ? queryGradient : queryGradients.get(lane);
+            all.add(of.on(rank, queries.rows()));
+          }
+        }
+        var result = queryGradient.on(rank, queries.rows());
+        if (!all.equals(List.of(result))) {
+          program.reduce(first, Step.NO_CHUNK, all, result, Finish.NONE);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,261 @@
+package braid.schedule.plan;
+
+import braid.model.AttentionSpec;
+import braid.model.ContextParallel;
+import braid.model.ContextParallel.Method;
+import braid.model.DType;
+import braid.schedule.Buffer;
+import braid.schedule.Buffer.Shape;
+import braid.schedule.Goal;
+import braid.schedule.Lane;
+import braid.schedule.Part;
+import braid.schedule.Program;
+import braid.schedule.Region;
+import braid.schedule.Schedule;
+import braid.schedule.Slice;
+import braid.schedule.Step;
+import braid.schedule.Step.Partial;
+import braid.schedule.Tokens;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+
+/// Plans attention over a divided sequence. Every rank fetches the keys and values that its queries
+/// see, from their owners or from its neighbor in a ring, and computes with them as they arrive.
+/// Its own keys and values are used in place. Positions that no query of a rank sees are not
+/// fetched, unless a neighbor needs them.
+///
+/// The result is accumulated block by block, in fp32. Each computing lane has its own partial
+/// result; those of the other lanes are merged into that of the first at the end. Queries that see
+/// keys of one block only have their result from it.
+final class AttentionPlanner {
+  private final AttentionSpec spec;
+  private final ContextParallel how;
+  private final int ranks;
+  private final Schedule.Builder builder;
+  private final FetchedKeys fetched;
+  private final Buffer query;
+  private final Buffer output;
+  private final Buffer lse;
+
+  /// Partial results of the lanes.
+  private final List<Buffer> outputs = new ArrayList<>();
+
+  private final List<Buffer> statistics = new ArrayList<>();
+  private final List<Lane> lanes;
+
+  AttentionPlanner(AttentionSpec spec, ContextParallel how, int ranks) {
+    this.spec = spec;
+    this.how = how;
+    this.ranks = ranks;
+    this.builder = Schedule.on(new Goal.Solution(spec, Optional.of(how)), ranks);
+    query = builder.local(Part.QUERY);
+    fetched = new FetchedKeys(spec, how, builder, ranks, false);
+    output = builder.local(Part.OUTPUT);
+    lse = builder.local(Part.LSE);
+    for (int lane = 0; lane < how.streams(); lane++) {
+      boolean direct = lane == 0 && spec.dtype() == DType.FP32;
+      outputs.add(direct ? output : partial("output " + lane, output));
+      statistics.add(lane == 0 ? lse : partial("lse " + lane, lse));
+    }
+    lanes = AttentionLanes.compute(builder, how);
+  }
+
+  Schedule plan() {
+    return builder.steps(program -> new OfRank(program).write());
+  }
+
+  /// Ranks whose queries all see keys of one block only need no partial results.
+  private Buffer partial(String name, Buffer like) {
+    var shapes =
+        Buffer.shapes(
+            ranks,
+            rank -> {
+              boolean all =
+                  Tokens.seeingNoOther(spec, ranks, rank)
+                      .equals(Tokens.of(spec, ranks, rank).runs());
+              return new Shape(all ? 0 : like.rows(rank), like.columns(rank));
+            });
+    return builder.add(new Buffer(name, DType.FP32, shapes, false, false));
+  }
+
+  /// The steps of one rank.
+  private final class OfRank {
+    private final Program program;
+    private final int rank;
+    private final Tokens tokens;
+    private final FetchedKeys.OfRank others;
+    private final List<FetchedUnit> units;
+
+    /// Runs of queries that only the block of their own keys attends to.
+    private final List<Tokens.Run> ofOneBlock;
+
+    /// Runs of queries that each lane has begun a partial result of.
+    private final List<Set<Tokens.Run>> begun = new ArrayList<>();
+
+    OfRank(Program program) {
+      this.program = program;
+      this.rank = program.rank();
+      this.tokens = Tokens.of(spec, program.ranks(), rank);
+      this.others = fetched.of(program);
+      this.units = others.units();
+      this.ofOneBlock = Tokens.seeingNoOther(spec, ranks, rank);
+      lanes.forEach(_ -> begun.add(new HashSet<>()));
+    }
+
+    /// A ring: while a chunk is attended to, the next is fetched into the other of two buffers.
+    ///
+    /// Rank 3 of 4, `causalAttention`, `ring()`:
+    ///
+    /// ```
+    /// comm      | fetch 1 @2 > fetch 2 @1 > fetch 3 @0 >
+    ///           ^ begun @2   ^ begun @1   ^ begun @0
+    /// attend-0  | attend own | attend 1   | attend 2   | attend 3 |
+    /// ```
+    ///
+    /// From neighbor to neighbor: a rank holds what it has fetched until its successor has fetched
+    /// it. Ranks 2 and 3 see no late tokens of rank 1, and forward them to rank 0.
+    ///
+    /// Rank 2 of 4, `zigzagAttention`, `ring().neighborToNeighbor()`:
+    ///
+    /// ```
+    /// comm      >fetch 1@1 >fetch 2@1 >                            |fetch 3@1>
+    ///           ^ begun @1                                         ^ fetched 0 @3, landed 0 @1
+    ///                      ^ landed 0 @1                                     ^ read @3
+    /// attend-0  |attend own|attend own|attend own|attend 1|attend 1|attend 2 |attend 2|attend 3|
+    /// ```
+    ///
+    /// An all-gather in chunks, each from all ranks.
+    ///
+    /// Rank 3 of 4, `causalAttention`, `allGatherKv(2)`:
+    ///
+    /// ```
+    /// comm      | fetch 1    | fetch 2  >
+    ///           ^ begun @all
+    /// attend-0  | attend own | attend 1 | attend 1 | attend 1 | attend 2 | attend 2 | attend 2 |
+    /// ```
+    ///
+    /// First all communication, then all computation.
+    ///
+    /// Rank 3 of 4, `causalAttention`, `unfused()`:
+    ///
+    /// ```
+    /// comm      | fetch 1 >
+    ///           ^ begun @all
+    /// attend-0            | attend own | attend 1 |
+    /// ```
+    void write() {
+      others.begin();
+      var comm = fetched.comm();
+      if (how.method() == Method.UNFUSED) {
+        for (int unit = 0; unit < units.size(); unit++) {
+          others.fetch(unit);
+        }
+        if (!units.isEmpty()) {
+          program.after(lanes.getFirst(), Step.NO_CHUNK, comm);
+        }
+        attendOwn();
+        for (int unit = 0; unit < units.size(); unit++) {
+          attend(unit);
+        }
+      } else {
+        attendOwn();
+        for (int unit = 0; unit < units.size(); unit++) {
+          others.fetch(unit);
+          if (!units.get(unit).seen().isEmpty()) {
+            var lane = lane(unit);
+            program.after(lane, unit + 1, program.mark(comm, unit + 1));
+            attend(unit);
+            others.done(unit, program.mark(lane, unit + 1));
+          }
+        }
+      }
+      merge();
+      others.end();
+    }
+
+    private Lane lane(int unit) {
+      return lanes.get((unit + 1) % lanes.size());
+    }
+
+    private void attendOwn() {
+      for (var own : tokens.runs()) {
+        attend(
+            lanes.getFirst(),
+            0,
+            own.positions(),
+            fetched.own().key().on(rank, own.rows()),
+            fetched.own().value().on(rank, own.rows()));
+      }
+    }
+
+    private void attend(int unit) {
+      for (var block : units.get(unit).blocks()) {
+        attend(
+            lane(unit),
+            unit + 1,
+            block.positions(),
+            others.keys(unit).key().on(rank, block.rows()),
+            others.keys(unit).value().on(rank, block.rows()));
+      }
+    }
+
+    /// Computes the attention of all queries that see any of the positions.
+    private void attend(Lane lane, int chunk, Slice positions, Region key, Region value) {
+      int number = lanes.indexOf(lane);
+      for (var queries : tokens.runs()) {
+        var seen = seen(queries, positions);
+        if (!seen.isEmpty()) {
+          long skipped = seen.start() - positions.start();
+          var rows = new Slice(skipped, seen.length());
+          program.attend(
+              lane,
+              chunk,
+              spec,
+              query.on(rank, queries.rows()),
+              queries.positions().start(),
+              key.buffer().on(rank, rows.shifted(key.row())),
+              value.buffer().on(rank, rows.shifted(value.row())),
+              seen.start(),
+              partial(number, queries),
+              !begun.get(number).add(queries));
+        }
+      }
+    }
+
+    /// Returns the positions that the queries see; their own if all of them are padding, so that
+    /// their result is begun, and stays empty.
+    private Slice seen(Tokens.Run queries, Slice positions) {
+      var seen = Tokens.seen(spec, queries, positions);
+      return seen.isEmpty() && queries.positions().equals(positions) ? positions : seen;
+    }
+
+    private Partial partial(int lane, Tokens.Run queries) {
+      return new Partial(
+          (ofOneBlock.contains(queries) ? output : outputs.get(lane)).on(rank, queries.rows()),
+          statistics.get(lane).on(rank, queries.rows()));
+    }
+
+    /// Merges the partial results of all lanes; rounds the output to its type.
+    private void merge() {
+      var first = lanes.getFirst();
+      for (int lane = 1; lane < lanes.size(); lane++) {
+        program.after(first, Step.NO_CHUNK, lanes.get(lane));
+      }
+      for (var queries : tokens.runs()) {
+        var parts = new ArrayList<Partial>();
+        for (int lane = 0; lane < lanes.size(); lane++) {
+          if (begun.get(lane).contains(queries)) {
+            parts.add(partial(lane, queries));
+          }
+        }
+        var result = new Partial(output.on(rank, queries.rows()), lse.on(rank, queries.rows()));
+        if (!parts.equals(List.of(result))) {
+          program.merge(first, Step.NO_CHUNK, parts, result);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,424 @@
+package braid.schedule.plan;
+
+import braid.model.AttentionSpec;
+import braid.model.ChunkOrder;
+import braid.model.ContextParallel;
+import braid.model.DType;
+import braid.schedule.Buffer;
+import braid.schedule.Buffer.Shape;
+import braid.schedule.Lane;
+import braid.schedule.Part;
+import braid.schedule.Program;
+import braid.schedule.Region;
+import braid.schedule.Schedule;
+import braid.schedule.Slice;
+import braid.schedule.Step.Move;
+import braid.schedule.Tokens;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.TreeSet;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+
+/// Heads divided among the ranks of a group: all ranks, or some consecutive ones. Every rank
+/// fetches the columns of its heads: of the tensors of its group's tokens, and of the keys and
+/// values of all ranks, group by group. It writes results to the ranks of its group, which hold the
+/// tokens.
+///
+/// The splits are heads that are exchanged one after another: while the first are attended to, the
+/// next are fetched. Each lane computes whole splits.
+final class HeadExchange {
+  private final AttentionSpec spec;
+  private final int ranks;
+  private final int splits;
+
+  /// Number of ranks of a group.
+  private final int sharing;
+
+  /// True if ranks of different groups write to each other, not only read.
+  private final boolean writesAcross;
+
+  private final Schedule.Builder builder;
+  private final Handshake handshake;
+  private final KeyValue kv;
+
+  /// Keys and values: one pair of buffers per unit in flight.
+  private final List<KeyValue> fetched = new ArrayList<>();
+
+  /// Tensors that are fetched besides keys and values, and results.
+  private final List<Divided> gathered = new ArrayList<>();
+
+  private final List<Divided> returned = new ArrayList<>();
+  private final Lane comm;
+  private final List<Lane> lanes;
+
+  /// A tensor of a rank's tokens, and the columns of its heads for the tokens of its group: a
+  /// buffer per split.
+  record Divided(Buffer all, List<Buffer> splits) {
+    Buffer of(int split) {
+      return splits.get(split);
+    }
+  }
+
+  /// Keys and values of a split that are fetched together: those of one group, one piece after
+  /// another.
+  record Unit(int split, int group, List<Piece> pieces) {
+    long rows() {
+      return pieces.stream().mapToLong(Piece::length).sum();
+    }
+
+    /// Returns the rows that a piece is fetched into.
+    Slice rows(Piece piece) {
+      return piece.among(pieces);
+    }
+
+    /// Returns the pieces with the rows that they are fetched into.
+    List<Tokens.Run> blocks() {
+      return pieces.stream()
+          .map(piece -> new Tokens.Run(rows(piece).start(), piece.positions()))
+          .toList();
+    }
+  }
+
+  HeadExchange(
+      AttentionSpec spec,
+      ContextParallel how,
+      Schedule.Builder builder,
+      int ranks,
+      boolean writesAcross) {
+    this.spec = spec;
+    this.ranks = ranks;
+    this.splits = how.splits();
+    this.sharing = how.headRanks(ranks);
+    this.writesAcross = writesAcross;
+    this.builder = builder;
+    this.handshake = new Handshake(builder, ranks, splits);
+    kv = new KeyValue(builder.symmetric(Part.KEY), builder.symmetric(Part.VALUE));
+    for (int slot = 0; slot < Math.min(how.streams() + 1, splits * groups()); slot++) {
+      fetched.add(keys("fetched ", slot, spec.dtype()));
+    }
+    comm = AttentionLanes.communication(builder, "comm", how);
+    lanes = AttentionLanes.compute(builder, how);
+  }
+
+  /// Returns the attention of one split.
+  AttentionSpec part() {
+    return spec.heads(spec.heads() / sharing / splits, spec.kvHeads() / sharing / splits);
+  }
+
+  int groups() {
+    return ranks / sharing;
+  }
+
+  /// Returns the number of pairs of buffers that keys and values are fetched into.
+  int slots() {
+    return fetched.size();
+  }
+
+  /// Adds a pair of buffers with the rows of any unit.
+  KeyValue keys(String prefix, int slot, DType dtype) {
+    var rows =
+        LongStream.range(0, ranks)
+            .map(rank -> units((int) rank).stream().mapToLong(Unit::rows).max().orElse(0))
+            .boxed()
+            .toList();
+    long columns = columns(kv.key());
+    return new KeyValue(
+        buffer("%skey %d".formatted(prefix, slot), dtype, rows, columns),
+        buffer("%svalue %d".formatted(prefix, slot), dtype, rows, columns));
+  }
+
+  /// Adds a tensor that is fetched with the keys of a rank's own group.
+  Divided gathered(Part part) {
+    var all = builder.symmetric(part);
+    gathered.add(divided("", all, all.dtype()));
+    return gathered.getLast();
+  }
+
+  /// Adds a tensor of results, which are written to the ranks that hold the tokens.
+  Divided returned(Part part) {
+    var all = builder.symmetric(part);
+    returned.add(divided("", all, all.dtype()));
+    return returned.getLast();
+  }
+
+  /// Adds sums of results in fp32: the results themselves if they are in fp32.
+  Divided sums(Divided results) {
+    return results.all().dtype() == DType.FP32
+        ? results
+        : divided("sum of ", results.all(), DType.FP32);
+  }
+
+  private Divided divided(String prefix, Buffer all, DType dtype) {
+    var rows = IntStream.range(0, ranks).mapToObj(rank -> tokens(rank / sharing).rows()).toList();
+    return new Divided(
+        all,
+        IntStream.range(0, splits)
+            .mapToObj(
+                split ->
+                    buffer(
+                        "%s%s of heads %d".formatted(prefix, all, split),
+                        dtype,
+                        rows,
+                        columns(all)))
+            .toList());
+  }
+
+  /// @param rows number of rows, by rank
+  private Buffer buffer(String name, DType dtype, List<Long> rows, long columns) {
+    var shapes = Buffer.shapes(ranks, rank -> new Shape(rows.get(rank), columns));
+    return builder.add(new Buffer(name, dtype, shapes, false, false));
+  }
+
+  /// Returns the columns of a split.
+  private long columns(Buffer all) {
+    return all.columns(0) / sharing / splits;
+  }
+
+  private Tokens tokens(int group) {
+    return Tokens.ofGroup(spec, ranks, group * sharing, sharing);
+  }
+
+  private List<Integer> members(int group) {
+    return IntStream.range(group * sharing, (group + 1) * sharing).boxed().toList();
+  }
+
+  /// Returns the units of a rank: split by split, its own group first.
+  private List<Unit> units(int rank) {
+    var units = new ArrayList<Unit>();
+    int own = rank / sharing;
+    var others = new Neighbors(own, groups(), ChunkOrder.PREVIOUS_FIRST).peers();
+    for (int split = 0; split < splits; split++) {
+      units.add(new Unit(split, own, pieces(own, own)));
+      for (int group : others) {
+        units.add(new Unit(split, group, pieces(own, group)));
+      }
+    }
+    units.removeIf(unit -> unit.pieces().isEmpty());
+    return units;
+  }
+
+  /// Returns the positions of another group that any query of a group sees; of its own group all,
+  /// so that queries that see nothing have a result too.
+  private List<Piece> pieces(int group, int source) {
+    var pieces = new ArrayList<Piece>();
+    for (var run : tokens(source).runs()) {
+      var needed =
+          group == source ? List.of(run.positions()) : tokens(group).seen(spec, run.positions());
+      needed.forEach(seen -> pieces.add(new Piece(source, run, seen)));
+    }
+    return pieces;
+  }
+
+  /// Returns the positions of an owner's group that the group of a sender sees.
+  List<Piece> piecesOf(int sender, int owner) {
+    return pieces(sender / sharing, owner / sharing);
+  }
+
+  /// Returns the exchange as one rank takes part in it.
+  OfRank of(Program program) {
+    return new OfRank(program);
+  }
+
+  /// The steps of one rank.
+  final class OfRank {
+    private final Program program;
+    private final int rank;
+    private final Tokens tokens;
+    private final List<Integer> peers;
+    private final Handshake.OfRank signals;
+    private final List<Unit> units;
+
+    /// Mark after the attention of each unit.
+    private final int[] done;
+
+    private OfRank(Program program) {
+      this.program = program;
+      this.rank = program.rank();
+      this.tokens = HeadExchange.this.tokens(rank / sharing);
+      this.peers =
+          new Neighbors(rank % sharing, sharing, ChunkOrder.NEXT_FIRST)
+              .peers().stream().map(peer -> rank / sharing * sharing + peer).toList();
+      this.signals = handshake.of(program);
+      this.units = HeadExchange.this.units(rank);
+      this.done = new int[units.size()];
+    }
+
+    /// Returns the tokens of the group.
+    Tokens tokens() {
+      return tokens;
+    }
+
+    Handshake.OfRank signals() {
+      return signals;
+    }
+
+    List<Unit> units() {
+      return units;
+    }
+
+    /// Returns the keys and values of a unit.
+    KeyValue keys(int unit) {
+      return fetched.get(slot(unit));
+    }
+
+    int slot(int unit) {
+      return unit % slots();
+    }
+
+    Lane lane(int unit) {
+      return lanes.get(units.get(unit).split() % lanes.size());
+    }
+
+    Lane comm() {
+      return comm;
+    }
+
+    boolean isOwn(Unit unit) {
+      return unit.group() == rank / sharing;
+    }
+
+    /// Returns the rank of another group that computes the same heads.
+    int counterpart(int group) {
+      return group * sharing + rank % sharing;
+    }
+
+    /// Returns whether a unit is the last of its split.
+    boolean isLast(int unit) {
+      return unit == units.size() - 1 || units.get(unit + 1).split() != units.get(unit).split();
+    }
+
+    /// Tells all ranks that access this rank's memory to begin.
+    void begin() {
+      Stream.concat(peers.stream(), others(this::accessedBy))
+          .forEach(peer -> signals.begin(comm, peer));
+    }
+
+    /// Returns some ranks of other groups, group by group.
+    private Stream<Integer> others(IntFunction<List<Integer>> of) {
+      return new Neighbors(rank / sharing, groups(), ChunkOrder.NEXT_FIRST)
+          .peers().stream().flatMap(group -> of.apply(group).stream());
+    }
+
+    /// Returns the ranks of a group that read any of this rank's keys.
+    private List<Integer> readers(int group) {
+      var all = HeadExchange.this.tokens(group);
+      return Tokens.of(spec, ranks, rank).runs().stream()
+              .anyMatch(run -> !all.seen(spec, run.positions()).isEmpty())
+          ? members(group)
+          : List.of();
+    }
+
+    private List<Integer> accessedBy(int group) {
+      var readers = readers(group);
+      return readers.isEmpty() && writesAcross && !pieces(group, rank / sharing).isEmpty()
+          ? List.of(counterpart(group))
+          : readers;
+    }
+
+    /// Fetches a unit into the slot of one that is done, with the other tensors of the split before
+    /// the first of the split. The unit's lane waits for it.
+    void fetch(int number) {
+      var unit = units.get(number);
+      if (number >= slots()) {
+        program.after(comm, number + 1, done[number - slots()]);
+      }
+      var moves = new ArrayList<Move>();
+      var sources = new TreeSet<Integer>();
+      for (int source : isOwn(unit) ? peers : members(unit.group())) {
+        var fromSource = moves(number, source);
+        if (!fromSource.isEmpty()) {
+          signals.awaitBegun(comm, source);
+          sources.add(source);
+        }
+        moves.addAll(fromSource);
+      }
+      if (writesAcross && !isOwn(unit)) {
+        signals.awaitBegun(comm, counterpart(unit.group()));
+      }
+      program.copy(comm, number + 1, moves);
+      if (isOwn(unit)) {
+        // Nothing else is on the lane before the first unit.
+        program.copy(number == 0 ? lane(0) : comm, number + 1, moves(number, rank));
+      } else if (unit.split() == splits - 1) {
+        sources.forEach(source -> signals.read(comm, source));
+      }
+      program.after(lane(number), number + 1, program.mark(comm, number + 1));
+    }
+
+    /// Marks the end of a unit's attention.
+    ///
+    /// @return the mark
+    int done(int number) {
+      done[number] = program.mark(lane(number), number + 1);
+      return done[number];
+    }
+
+    /// Returns the moves of one rank's tokens that are in a unit.
+    private List<Move> moves(int number, int source) {
+      var unit = units.get(number);
+      var keys = keys(number);
+      var moves = new ArrayList<Move>();
+      for (var run : Tokens.of(spec, ranks, source).runs()) {
+        if (isOwn(unit)) {
+          for (var each : gathered) {
+            var into = each.of(unit.split()).on(rank, tokens.rows(run.positions()));
+            moves.add(new Move(part(each.all(), source, run.rows(), unit.split(), into), into));
+          }
+        }
+        for (var block : unit.blocks()) {
+          var both = block.positions().and(run.positions());
+          if (!both.isEmpty()) {
+            var from = run.rows(both);
+            var key = keys.key().on(rank, block.rows(both));
+            var value = keys.value().on(rank, block.rows(both));
+            moves.add(new Move(part(kv.key(), source, from, unit.split(), key), key));
+            moves.add(new Move(part(kv.value(), source, from, unit.split(), value), value));
+          }
+        }
+      }
+      return moves;
+    }
+
+    /// Returns the columns of a tensor that a region of one split holds.
+    private Region part(Buffer all, int owner, Slice rows, int split, Region of) {
+      return all.on(
+          owner, rows, new Slice((rank % sharing * splits + split) * of.columns(), of.columns()));
+    }
+
+    /// Writes the results of a unit's split to the other ranks of the group.
+    void send(Lane lane, int unit) {
+      program.copy(
+          lane, unit + 1, peers.stream().flatMap(peer -> results(unit, peer).stream()).toList());
+    }
+
+    /// Copies the results of a unit's split for this rank's own tokens.
+    void keep(Lane lane, int unit) {
+      program.copy(lane, unit + 1, results(unit, rank));
+    }
+
+    private List<Move> results(int unit, int owner) {
+      int split = units.get(unit).split();
+      var moves = new ArrayList<Move>();
+      for (var run : Tokens.of(spec, ranks, owner).runs()) {
+        for (var each : returned) {
+          var from = each.of(split).on(rank, tokens.rows(run.positions()));
+          moves.add(new Move(from, part(each.all(), owner, run.rows(), split, from)));
+        }
+      }
+      return moves;
+    }
+
+    /// Waits until all ranks are done with this rank's memory.
+    ///
+    /// @param sends the lane that results are sent on
+    void end(Lane sends) {
+      // Also tells the peer that its own memory is no longer read.
+      peers.forEach(peer -> signals.landed(sends, peer, rank, 0));
+      peers.forEach(peer -> signals.awaitLanded(sends, peer, 0, peer));
+      others(this::readers).forEach(reader -> signals.awaitRead(comm, reader));
+    }
+  }
+}

@@ -1,0 +1,251 @@
+package braid.schedule.plan;
+
+import braid.model.ChunkOrder;
+import braid.model.ContextParallel;
+import braid.model.ContextParallel.Method;
+import braid.model.DType;
+import braid.schedule.Buffer;
+import braid.schedule.Buffer.Shape;
+import braid.schedule.Finish;
+import braid.schedule.Flag;
+import braid.schedule.Lane;
+import braid.schedule.Program;
+import braid.schedule.Region;
+import braid.schedule.Schedule;
+import braid.schedule.Slice;
+import braid.schedule.Step.Move;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+import java.util.function.IntToLongFunction;
+import java.util.function.Predicate;
+import java.util.stream.IntStream;
+
+/// Gradients of keys and values that travel back to their owners, in fp32: what each rank sends, in
+/// which order it arrives, and where in the receiver's inbox. ReturnedGradients go to the owner
+/// itself, or around a ring to the successor, which adds its own gradients and sends the sum on.
+///
+/// The inbox has [#SLOTS] slots. The sender of a message waits until the receiver has added the
+/// message before it in the slot. No rank waits for another in a circle: all ranks send and add by
+/// the distance of sender and owner, then by chunk, or by chunk, then by distance, so a message
+/// only waits for earlier ones in this order.
+final class ReturnedGradients {
+  /// ReturnedGradients in flight to one rank: one is added while the next arrives.
+  static final int SLOTS = 2;
+
+  private final int chunks;
+  private final boolean around;
+
+  /// ReturnedGradients by receiver, in the order in which it adds them.
+  private final List<List<Message>> arrivals;
+
+  /// Raised by a receiver to a sender, by owner and chunk: the slot of the message is free.
+  private final Flag free;
+
+  private final KeyValue inbox;
+
+  /// The keys and values of an owner that a sender computes gradients of.
+  interface Division {
+    List<Piece> pieces(int sender, int owner, int chunk);
+  }
+
+  /// Gradients of some of the owner's keys and values by the queries of the sender, or of all ranks
+  /// from the owner's successor to the sender.
+  record Message(int from, int owner, int chunk, List<Piece> pieces) {
+    private long rows() {
+      return pieces.stream().mapToLong(Piece::length).sum();
+    }
+  }
+
+  /// @param arrivals messages by receiver, in the order in which it adds them
+  /// @param columns numbers of a key's gradient in a message, by rank
+  ReturnedGradients(
+      Schedule.Builder builder,
+      ContextParallel how,
+      List<List<Message>> arrivals,
+      IntToLongFunction columns) {
+    this.chunks = how.splits();
+    this.around = how.neighborsOnly();
+    this.arrivals = arrivals;
+    int ranks = arrivals.size();
+    var shapes =
+        Buffer.shapes(ranks, rank -> new Shape(SLOTS * room(rank), columns.applyAsLong(rank)));
+    this.free = builder.flag("free", ranks * chunks);
+    this.inbox =
+        new KeyValue(
+            new Buffer("inbox of key gradient", DType.FP32, shapes, true, false),
+            new Buffer("inbox of value gradient", DType.FP32, shapes, true, false));
+    // Heads of a single group of ranks have no messages, and need no memory for them.
+    if (arrivals.stream().anyMatch(messages -> !messages.isEmpty())) {
+      builder.add(inbox.key());
+      builder.add(inbox.value());
+    }
+  }
+
+  /// Returns the messages to each owner, from one rank of each group that divides heads.
+  static List<List<Message>> toOwners(ContextParallel how, int ranks, Division division) {
+    return IntStream.range(0, ranks)
+        .mapToObj(owner -> toOwner(how, ranks, owner, division))
+        .toList();
+  }
+
+  private static List<Message> toOwner(
+      ContextParallel how, int ranks, int owner, Division division) {
+    int sharing = how.headRanks(ranks);
+    var messages = new ArrayList<Message>();
+    var senders =
+        new Neighbors(owner / sharing, ranks / sharing, ChunkOrder.NEXT_FIRST)
+            .peers().stream().map(group -> group * sharing + owner % sharing).toList();
+    if (how.method() == Method.RING) {
+      for (int sender : senders) {
+        for (int chunk = 0; chunk < how.splits(); chunk++) {
+          messages.add(new Message(sender, owner, chunk, division.pieces(sender, owner, chunk)));
+        }
+      }
+    } else {
+      for (int chunk = 0; chunk < how.splits(); chunk++) {
+        for (int sender : senders) {
+          messages.add(new Message(sender, owner, chunk, division.pieces(sender, owner, chunk)));
+        }
+      }
+    }
+    messages.removeIf(message -> message.pieces().isEmpty());
+    return messages;
+  }
+
+  /// Returns the rows of the largest message to a rank; at least one, because no symmetric memory
+  /// is empty.
+  private long room(int receiver) {
+    return arrivals.get(receiver).stream().mapToLong(Message::rows).max().orElse(1);
+  }
+
+  /// Returns the rows of the inbox that hold a piece of a message.
+  ///
+  /// @param arrival index of the message
+  private Slice rows(int receiver, int arrival, Piece piece) {
+    return piece
+        .among(arrivals.get(receiver).get(arrival).pieces())
+        .shifted(arrival % SLOTS * room(receiver));
+  }
+
+  /// Returns the index of a message's word at its sender.
+  private int word(Message message) {
+    return message.owner() * chunks + message.chunk();
+  }
+
+  /// Returns the messages of one rank.
+  OfRank of(Program program, Handshake.OfRank signals) {
+    return new OfRank(program, signals);
+  }
+
+  final class OfRank {
+    private final Program program;
+    private final Handshake.OfRank signals;
+
+    private OfRank(Program program, Handshake.OfRank signals) {
+      this.program = program;
+      this.signals = signals;
+    }
+
+    /// Sends one of this rank's messages.
+    ///
+    /// @param which true for the message, of those to the receiver
+    /// @param from gradients by this rank's queries, and those that have arrived
+    /// @param rows their rows of each piece
+    void send(
+        Lane lane,
+        int number,
+        int receiver,
+        Predicate<Message> which,
+        KeyValue from,
+        Function<Piece, Slice> rows) {
+      var all = arrivals.get(receiver);
+      int arrival = 0;
+      while (all.get(arrival).from() != program.rank() || !which.test(all.get(arrival))) {
+        arrival++;
+      }
+      var message = all.get(arrival);
+      // Of 2 ranks, the successor has signaled to fetch its keys.
+      if (around && arrivals.size() > 2) {
+        signals.awaitBegun(lane, receiver);
+      }
+      if (arrival >= SLOTS) {
+        program.await(lane, message.chunk(), free, word(message), receiver);
+      }
+      var moves = new ArrayList<Move>();
+      for (var piece : message.pieces()) {
+        moves.addAll(
+            from.moves(
+                program.rank(),
+                rows.apply(piece),
+                inbox,
+                receiver,
+                rows(receiver, arrival, piece)));
+      }
+      program.copy(lane, number, moves);
+      if (around) {
+        signals.spread(lane, receiver, message.owner(), message.chunk());
+      } else {
+        signals.landed(lane, receiver, message.from(), message.chunk());
+      }
+    }
+
+    /// Adds some of the messages that arrive to the gradients by this rank's queries, in order.
+    ///
+    /// @param sums gradients by this rank's queries
+    /// @param rows their rows of each piece
+    /// @param begun whether there are any of a piece
+    /// @param ready mark after which the sums may be written, or [FetchedKeys#NONE]
+    /// @return true if there are any such messages
+    boolean add(
+        Lane lane,
+        Predicate<Message> which,
+        KeyValue sums,
+        Function<Piece, Slice> rows,
+        Predicate<Piece> begun,
+        int ready) {
+      boolean added = false;
+      int rank = program.rank();
+      var all = arrivals.get(rank);
+      for (int arrival = 0; arrival < all.size(); arrival++) {
+        var message = all.get(arrival);
+        if (!which.test(message)) {
+          continue;
+        }
+        added = true;
+        if (ready != FetchedKeys.NONE) {
+          program.after(lane, arrival + 1, ready);
+        }
+        if (around) {
+          signals.awaitSpread(lane, message.owner(), message.chunk(), message.from());
+        } else {
+          signals.awaitLanded(lane, message.from(), message.chunk(), message.from());
+        }
+        for (var piece : message.pieces()) {
+          var into = rows.apply(piece);
+          var from = rows(rank, arrival, piece);
+          if (begun.test(piece)) {
+            sum(lane, arrival + 1, sums.key().on(rank, into), inbox.key().on(rank, from));
+            sum(lane, arrival + 1, sums.value().on(rank, into), inbox.value().on(rank, from));
+          } else {
+            program.copy(lane, arrival + 1, inbox.moves(rank, from, sums, rank, into));
+          }
+        }
+        if (arrival + SLOTS < all.size()) {
+          var next = all.get(arrival + SLOTS);
+          program.signal(lane, next.chunk(), free, word(next), next.from());
+        }
+      }
+      return added;
+    }
+
+    /// Adds some of the messages that arrive to the sums of this rank's own keys and values.
+    boolean add(Lane lane, Predicate<Message> which, KeyValue sums, int ready) {
+      return add(lane, which, sums, Piece::rows, _ -> true, ready);
+    }
+
+    private void sum(Lane lane, int chunk, Region all, Region more) {
+      program.reduce(lane, chunk, List.of(all, more), all, Finish.NONE);
+    }
+  }
+}

@@ -1,0 +1,480 @@
+package braid.schedule.plan;
+
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Pattern;
+import braid.model.Method;
+import braid.model.Overlap;
+import braid.schedule.Buffer;
+import braid.schedule.Finish;
+import braid.schedule.Lane;
+import braid.schedule.Part;
+import braid.schedule.Program;
+import braid.schedule.Region;
+import braid.schedule.Schedule;
+import braid.schedule.Slice;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/// Plans GEMM→reduce-scatter, GEMM→all-reduce in two shots, and a GEMM beside a reduce-scatter of
+/// other data. Every rank has partial sums of all rows; each row's owner gets its sum. Each rank
+/// pushes: it copies its partial sums into the owner's inbox, which has a slot per rank, and the
+/// owner adds them. All methods add in ascending order of ranks, except the ring, which adds at
+/// each hop. Partial sums of an FP8 output are BF16: the owner rounds the finished sum.
+///
+/// In an all-reduce, owners then send their sums to all ranks. They send only sums: bias,
+/// activation and accumulation are each rank's own work, on the same rounded sum as in one shot.
+final class ScatterPlanner {
+  private static final int NONE = -1;
+
+  private final Schedule.Builder builder;
+  private final Pattern pattern;
+  private final Method method;
+  private final Multiplication gemm;
+  private final Chunks chunks;
+  private final Handshake handshake;
+  private final Buffer input;
+  private final Buffer partial;
+  private final Buffer running;
+  private final Buffer inbox;
+
+  /// Rows of an inbox slot.
+  private final long room;
+
+  private final Lane comm;
+  private final Lane adder;
+  private final Buffer sums;
+
+  /// True if sums are computed in the output and sent from there.
+  private final boolean inOutput;
+
+  private final Optional<Spread> spread;
+
+  /// Lanes of the second half of an all-reduce.
+  private record Spread(Lane comm, Lane finisher) {}
+
+  ScatterPlanner(Schedule.Builder builder, GemmSpec spec, Overlap overlap, int ranks) {
+    this.builder = builder;
+    this.pattern = spec.pattern();
+    this.method = overlap.method();
+    boolean beside = pattern.beside();
+    boolean all = pattern == Pattern.GEMM_ALL_REDUCE;
+    // The best unfused all-reduce computes its result in the output, without a copy afterwards.
+    this.gemm =
+        new Multiplication(
+            builder,
+            spec,
+            overlap,
+            ranks,
+            overlap.symmetricOutput() || (all && method == Method.UNFUSED && !spec.finishesSum()));
+    this.chunks = Chunks.of(spec, overlap, ranks);
+    var dtype = spec.sumDtype();
+    long columns = beside ? 1 : spec.n();
+    this.input = builder.local(Part.INPUT);
+    this.partial =
+        beside
+            ? builder.local(Part.BESIDE_INPUT)
+            : builder.local("partial", dtype, chunks.total(), columns);
+    // The caller's own data stay unchanged.
+    this.running =
+        beside && method == Method.RING
+            ? builder.local("running", dtype, chunks.total(), columns)
+            : partial;
+    this.handshake = new Handshake(builder, ranks, overlap.splits());
+    this.room = chunks.longest();
+    this.inbox = builder.symmetric("inbox", dtype, ranks * room, columns);
+    if (beside) {
+      sums = builder.local(Part.BESIDE_OUTPUT);
+    } else if (all) {
+      // Owners still send a sum while they finish it, so it is kept apart from the output.
+      sums =
+          gemm.output.symmetric() && !spec.finishesSum()
+              ? gemm.output
+              : builder.symmetric("sums", dtype, spec.m(), columns);
+    } else {
+      sums = gemm.output;
+    }
+    this.inOutput = sums.equals(gemm.output);
+    this.comm = gemm.communication("comm");
+    this.adder = gemm.completion("reduce");
+    this.spread =
+        all
+            ? Optional.of(new Spread(gemm.communication("comm-spread"), gemm.completion("finish")))
+            : Optional.empty();
+    gemm.openLanes();
+  }
+
+  Schedule plan() {
+    return builder.steps(program -> new OfRank(program).write());
+  }
+
+  /// The steps of one rank.
+  private final class OfRank {
+    private final Program program;
+    private final int rank;
+    private final int ranks;
+    private final Neighbors neighbors;
+    private final List<Integer> peers;
+    private final Handshake.OfRank signals;
+
+    /// The last multiplication, and its mark.
+    private @Nullable Slice lastRows;
+
+    private int lastMark;
+
+    OfRank(Program program) {
+      this.program = program;
+      this.rank = program.rank();
+      this.ranks = program.ranks();
+      this.neighbors = new Neighbors(rank, ranks, gemm.overlap.order());
+      this.peers = neighbors.peers();
+      this.signals = handshake.of(program);
+    }
+
+    void write() {
+      gemm.begin(program);
+      if (method != Method.RING) {
+        // Peers write into this rank's inbox only if it owns rows.
+        if (chunks.has(rank)) {
+          peers.forEach(peer -> signals.begin(comm, peer));
+        }
+      } else if (ranks > 1) {
+        signals.begin(comm, neighbors.previous());
+      }
+      switch (method) {
+        case PIPELINED, BULK -> pipelined();
+        case DIRECT -> direct();
+        case RING -> ring();
+        case UNFUSED -> unfused();
+      }
+      spread.ifPresent(this::receive);
+      if (pattern.beside() && method != Method.UNFUSED) {
+        gemm.multiplyBeside(program, input);
+      }
+    }
+
+    /// Chunk by chunk, the peers' rows of each first.
+    ///
+    /// Rank 0 of 3, `gemmReduceScatter`, `pipelined(2)`:
+    ///
+    /// ```
+    /// comm    >           | send 0 @1 > send 0 @2  >           | send 1 @1 > send 1 @2  >
+    ///                     ^ begun @1  ^ begun @2
+    /// reduce                                       | sum 0     |                        | sum 1 |
+    ///                                              ^ landed 0 @all        landed 1 @all ^
+    /// gemm-0  | gemm 0 @1 | gemm 0 @2 | gemm 0 own | gemm 1 @1 | gemm 1 @2 | gemm 1 own |
+    /// ```
+    private void pipelined() {
+      for (int chunk = 0; chunk < chunks.count(); chunk++) {
+        for (int peer : peers) {
+          send(chunk, chunk, peer);
+        }
+        collect(chunk, chunk);
+      }
+    }
+
+    /// Owner by owner, this rank last, because its peers wait for the others.
+    ///
+    /// Rank 0 of 4, `gemmReduceScatter`, `direct()`:
+    ///
+    /// ```
+    /// comm    >           | send 0 @1 > send 0 @2 > send 0 @3 >
+    ///                     ^ begun @1  ^ begun @2  ^ begun @3
+    /// reduce                                                  | sum 0 |
+    ///                                                         ^ landed 0 @all
+    /// gemm-0  | gemm 0 @1 | gemm 1 @2 | gemm 2 @3 | gemm own  |
+    /// ```
+    private void direct() {
+      int piece = 0;
+      for (int peer : peers) {
+        for (int chunk = 0; chunk < chunks.count(); chunk++) {
+          send(piece++, chunk, peer);
+        }
+      }
+      for (int chunk = 0; chunk < chunks.count(); chunk++) {
+        collect(piece++, chunk);
+      }
+    }
+
+    /// First the whole multiplication, then all communication.
+    ///
+    /// Rank 0 of 4, `gemmReduceScatter`, `unfused()`:
+    ///
+    /// ```
+    /// comm    >        | send 0 @1 > send 0 @2 > send 0 @3 >
+    ///                  ^ begun @1  ^ begun @2  ^ begun @3
+    /// reduce                                               | sum 0 |
+    ///                                                      ^ landed 0 @all
+    /// gemm-0  | gemm 0 |
+    /// ```
+    private void unfused() {
+      for (int peer : peers) {
+        send(0, 0, peer);
+      }
+      collect(0, 0);
+    }
+
+    /// Around the ring: the sum of an owner's rows starts at its successor, each rank adds its part
+    /// and passes it on, and the owner adds last. Only links between neighbors are used, and every
+    /// hop rounds the sum to the type sent.
+    ///
+    /// Rank 0 of 4, `gemmReduceScatter`, `ring()`:
+    ///
+    /// ```
+    /// comm    >           | send 0 @1 >           | send 0 @1 >       | send 0 @1 >
+    ///                     ^ begun @1
+    /// reduce                          | sum 0     |           | sum 0 |           | sum 0 |
+    ///                                 ^ landed 0 @3           ^ landed 0 @3       ^ landed 0 @3
+    /// gemm-0  | gemm 0 @1 | gemm 1 @1 | gemm 2 @1 | gemm own  |
+    /// ```
+    private void ring() {
+      int piece = 0;
+      for (int step = 0; step < ranks; step++) {
+        int owner = neighbors.back(step + 1);
+        for (int chunk = 0; chunk < chunks.count(); chunk++) {
+          var rows = chunks.rows(owner, chunk);
+          if (!rows.isEmpty()) {
+            hop(piece++, step, owner, chunk, rows);
+          }
+        }
+      }
+    }
+
+    private void hop(int piece, int step, int owner, int chunk, Slice rows) {
+      int multiplied = multiply(piece, chunk, rows);
+      var parts = new ArrayList<Region>();
+      parts.add(partial.on(rank, rows));
+      if (step > 0) {
+        after(adder, chunk, multiplied);
+        signals.awaitLanded(adder, owner, chunk, neighbors.previous());
+        parts.add(inbox(rank, step - 1, owner, chunk));
+      }
+      if (step == ranks - 1) {
+        finish(chunk, rows, multiplied, parts);
+        return;
+      }
+      var sent = step > 0 ? running : partial;
+      int ready = multiplied;
+      if (step > 0) {
+        program.reduce(adder, chunk, parts, running.on(rank, rows), Finish.NONE);
+        ready = program.mark(adder, chunk);
+      }
+      signals.awaitBegun(comm, neighbors.next());
+      after(comm, chunk, ready);
+      program.copy(comm, chunk, sent.on(rank, rows), inbox(neighbors.next(), step, owner, chunk));
+      signals.landed(comm, neighbors.next(), owner, chunk);
+    }
+
+    /// Sends a chunk's rows to their owner after they are multiplied.
+    private void send(int piece, int chunk, int owner) {
+      var rows = chunks.rows(owner, chunk);
+      if (rows.isEmpty()) {
+        return;
+      }
+      int multiplied = multiply(piece, chunk, rows);
+      signals.awaitBegun(comm, owner);
+      after(comm, chunk, multiplied);
+      program.copy(comm, chunk, partial.on(rank, rows), inbox(owner, rank, owner, chunk));
+      signals.landed(comm, owner, rank, chunk);
+    }
+
+    /// Sums this rank's rows of a chunk after all partial sums have arrived.
+    private void collect(int piece, int chunk) {
+      var rows = chunks.rows(rank, chunk);
+      if (rows.isEmpty()) {
+        return;
+      }
+      int multiplied = multiply(piece, chunk, rows);
+      var parts = new ArrayList<Region>();
+      for (int source = 0; source < ranks; source++) {
+        if (source == rank) {
+          parts.add(partial.on(rank, rows));
+        } else {
+          signals.awaitLanded(adder, source, chunk, source);
+          parts.add(inbox(rank, source, rank, chunk));
+        }
+      }
+      finish(chunk, rows, multiplied, parts);
+    }
+
+    /// Multiplies partial sums and returns the mark after them; [#NONE] for other data, which are
+    /// ready from the start.
+    private int multiply(int piece, int chunk, Slice rows) {
+      if (pattern.beside()) {
+        return NONE;
+      }
+      // Unfused multiplies all rows at once; a chunk of an all-reduce has rows of all owners.
+      var needed =
+          method == Method.UNFUSED
+              ? new Slice(0, gemm.spec.m())
+              : pattern == Pattern.GEMM_ALL_REDUCE && method == Method.PIPELINED
+                  ? chunks.all(chunk)
+                  : rows;
+      if (!needed.equals(lastRows)) {
+        program.gemm(
+            gemm.turn(piece),
+            piece,
+            input.on(rank, needed),
+            gemm.weight(rank),
+            partial.on(rank, needed),
+            Finish.SCALED);
+        lastRows = needed;
+        lastMark = program.mark(gemm.turn(piece), piece);
+      }
+      return lastMark;
+    }
+
+    private void after(Lane lane, int chunk, int mark) {
+      if (mark != NONE) {
+        program.after(lane, chunk, mark);
+      }
+    }
+
+    private void finish(int chunk, Slice rows, int multiplied, List<Region> parts) {
+      after(adder, chunk, multiplied);
+      switch (pattern) {
+        case GEMM_ALL_REDUCE -> {
+          program.reduce(
+              adder,
+              chunk,
+              parts,
+              sums.on(rank, rows),
+              gemm.spec.finishesSum() ? Finish.NONE : gemm.finish(true));
+          spread.ifPresent(on -> spread(on, chunk, rows));
+        }
+        case GEMM_REDUCE_SCATTER ->
+            program.reduce(
+                adder,
+                chunk,
+                parts,
+                sums.on(rank, rows.shifted(-chunks.part(rank).start())),
+                gemm.finish(true));
+        default -> {
+          program.reduce(
+              adder,
+              chunk,
+              parts,
+              sums.on(rank, rows.shifted(-chunks.part(rank).start())),
+              Finish.NONE);
+          if (method == Method.UNFUSED) {
+            program.after(gemm.turn(0), 0, program.mark(adder, chunk));
+            gemm.multiply(program, 0, input, new Slice(0, gemm.spec.m()), gemm.finish(false));
+          }
+        }
+      }
+    }
+
+    /// Sends this rank's sums of a chunk to all ranks, or to the successor in the ring.
+    ///
+    /// Rank 0 of 3, `gemmAllReduce`, `pipelined(2)`:
+    ///
+    /// ```
+    /// comm         >      |send 0@1>send 0@2>send 1@1> ...
+    ///                     ^ begun @1
+    ///                              ^ begun @2
+    /// reduce                                |sum 0   | ...
+    ///                                       ^ landed 0 @all
+    /// comm-spread                                      ... >send 1@2>
+    /// finish                                           ... |copy 0  |copy 0|copy 1|copy 1|
+    ///                                                      ^ spread 0 @1   ^ spread 1 @1
+    ///                                                               ^ spread 0 @2
+    ///                                                                             ^ spread 1 @2
+    /// gemm-0       |gemm 0|gemm 1  |
+    /// ... leaves out 3 of 11 units of time
+    /// ```
+    ///
+    /// Rank 0 of 3, `gemmAllReduce`, `ring()`:
+    ///
+    /// ```
+    /// comm         >        |send 0@1>        |send 0@1>
+    ///                       ^ begun @1
+    /// reduce                         |sum 0   |        |sum 0|
+    ///                                ^ landed 0 @2     ^ landed 0 @2
+    /// comm-spread                                            |send 0@1>send 0@1>
+    ///                                                                 ^ spread 0 @2
+    ///                                                                          ^ spread 0 @2
+    /// finish                                                 |copy 0  |copy 0  |copy 0|
+    /// gemm-0       |gemm 0@1|gemm 1@1|gemm own|
+    /// ```
+    private void spread(Spread on, int chunk, Slice rows) {
+      int summed = program.mark(adder, chunk);
+      program.after(on.comm(), chunk, summed);
+      if (method == Method.RING) {
+        if (ranks > 1) {
+          pass(on, chunk, rank, rows, neighbors.next());
+        }
+      } else {
+        peers.forEach(peer -> pass(on, chunk, rank, rows, peer));
+      }
+      if (!inOutput) {
+        program.after(on.finisher(), chunk, summed);
+        output(on, chunk, rows);
+      }
+    }
+
+    private void pass(Spread on, int chunk, int owner, Slice rows, int to) {
+      // A sum contains parts of all ranks, so all of them have begun.
+      program.copy(on.comm(), chunk, sums.on(rank, rows), sums.on(to, rows));
+      signals.spread(on.comm(), to, owner, chunk);
+    }
+
+    /// Receives the sums of the other owners, as they arrive.
+    private void receive(Spread on) {
+      if (method == Method.RING) {
+        passOn(on);
+        return;
+      }
+      for (int chunk = 0; chunk < chunks.count(); chunk++) {
+        for (int owner : peers) {
+          var rows = chunks.rows(owner, chunk);
+          if (!rows.isEmpty()) {
+            signals.awaitSpread(on.finisher(), owner, chunk, owner);
+            output(on, chunk, rows);
+          }
+        }
+      }
+    }
+
+    private void passOn(Spread on) {
+      for (int step = 1; step < ranks; step++) {
+        int owner = neighbors.back(step);
+        for (int chunk = 0; chunk < chunks.count(); chunk++) {
+          var rows = chunks.rows(owner, chunk);
+          if (rows.isEmpty()) {
+            continue;
+          }
+          signals.awaitSpread(on.comm(), owner, chunk, neighbors.previous());
+          if (!inOutput) {
+            program.after(on.finisher(), chunk, program.mark(on.comm(), chunk));
+            output(on, chunk, rows);
+          }
+          if (step < ranks - 1) {
+            pass(on, chunk, owner, rows, neighbors.next());
+          }
+        }
+      }
+    }
+
+    /// Computes the output from sums that have arrived.
+    private void output(Spread on, int chunk, Slice rows) {
+      if (inOutput) {
+        return;
+      }
+      var sum = sums.on(rank, rows);
+      var out = gemm.output.on(rank, rows);
+      if (gemm.spec.finishesSum()) {
+        program.reduce(on.finisher(), chunk, List.of(sum), out, gemm.finish(true));
+      } else {
+        program.copy(on.finisher(), chunk, sum, out);
+      }
+    }
+
+    /// Returns the rows of a chunk in a slot of a rank's inbox.
+    private Region inbox(int of, int slot, int owner, int chunk) {
+      return inbox.on(
+          of,
+          new Slice(slot * room + chunks.offset(owner, chunk), chunks.rows(owner, chunk).length()));
+    }
+  }
+}

@@ -1,0 +1,164 @@
+package braid.schedule.plan;
+
+import braid.model.AttentionSpec;
+import braid.model.ContextParallel;
+import braid.schedule.Goal;
+import braid.schedule.Part;
+import braid.schedule.Program;
+import braid.schedule.Schedule;
+import braid.schedule.Slice;
+import braid.schedule.Step.Partial;
+import braid.schedule.Tokens;
+import braid.schedule.plan.HeadExchange.Divided;
+import braid.schedule.plan.HeadExchange.Unit;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+
+/// Plans attention whose heads are divided among the ranks of a group. Every rank fetches the query
+/// of its heads from its group, and their keys and values from all ranks, group by group. It
+/// computes the attention of these heads for all tokens of its group, and writes the output of each
+/// token to the rank that holds it.
+final class UlyssesPlanner {
+  private final AttentionSpec spec;
+  private final int splits;
+  private final Schedule.Builder builder;
+  private final HeadExchange heads;
+  private final Divided query;
+  private final Divided output;
+  private final Divided lse;
+
+  /// Outputs of some of the keys.
+  private final Divided sums;
+
+  UlyssesPlanner(AttentionSpec spec, ContextParallel how, int ranks) {
+    this.spec = spec;
+    this.splits = how.splits();
+    builder = Schedule.on(new Goal.Solution(spec, Optional.of(how)), ranks);
+    heads = new HeadExchange(spec, how, builder, ranks, false);
+    query = heads.gathered(Part.QUERY);
+    output = heads.returned(Part.OUTPUT);
+    lse = heads.returned(Part.LSE);
+    sums = heads.groups() > 1 ? heads.sums(output) : output;
+  }
+
+  Schedule plan() {
+    return builder.steps(program -> new OfRank(program).write());
+  }
+
+  /// The steps of one rank.
+  private final class OfRank {
+    private final Program program;
+    private final int rank;
+    private final HeadExchange.OfRank own;
+    private final Tokens tokens;
+    private final List<Unit> units;
+
+    OfRank(Program program) {
+      this.program = program;
+      this.rank = program.rank();
+      this.own = heads.of(program);
+      this.tokens = own.tokens();
+      this.units = own.units();
+    }
+
+    /// An all-to-all of heads in two splits: while the first is attended to, the second is read.
+    ///
+    /// Rank 3 of 4, `causalAttention`, `ulysses(2)`:
+    ///
+    /// ```
+    /// comm      > fetch 1 | fetch 2  | copy 2 | send 1   | copy 1 | send 2 >
+    ///           ^ begun @all                                               ^ landed 0 @all
+    /// attend-0  | copy 1  | attend 1 |        | attend 2 | copy 2 |
+    /// ```
+    ///
+    /// In two levels: ranks 2 and 3 exchange heads, and read the keys of ranks 0 and 1.
+    ///
+    /// Rank 3 of 4, `causalAttention`, `twoLevel(2)`:
+    ///
+    /// ```
+    /// comm      > fetch 1 @2 | fetch 2  >          | send 2 @2 >
+    ///           ^ begun @2   ^ begun @0,1                      ^ landed 0 @2
+    /// attend-0  | copy 1     | attend 1 | attend 2 | copy 2    |
+    /// ```
+    void write() {
+      own.begin();
+      var done = new int[units.size()];
+      for (int unit = 0; unit < units.size(); unit++) {
+        own.fetch(unit);
+        attend(unit);
+        done[unit] = own.done(unit);
+        int before = unit - heads.slots();
+        if (before >= 0) {
+          deliver(before, done[before]);
+        }
+      }
+      for (int unit = Math.max(0, units.size() - heads.slots()); unit < units.size(); unit++) {
+        deliver(unit, done[unit]);
+      }
+      own.end(own.comm());
+    }
+
+    /// Computes the attention of all queries that see any key of a unit. Rounds the output after
+    /// the last unit of a split.
+    private void attend(int number) {
+      var unit = units.get(number);
+      int split = unit.split();
+      Set<Tokens.Run> begun = new HashSet<>();
+      units.subList(0, number).stream()
+          .filter(earlier -> earlier.split() == split)
+          .forEach(earlier -> earlier.blocks().forEach(block -> begun.addAll(seeing(block))));
+      var keys = own.keys(number);
+      for (var block : unit.blocks()) {
+        for (var run : seeing(block)) {
+          var seen = seen(run, block);
+          program.attend(
+              own.lane(number),
+              number + 1,
+              heads.part(),
+              query.of(split).on(rank, run.rows()),
+              run.positions().start(),
+              keys.key().on(rank, block.rows(seen)),
+              keys.value().on(rank, block.rows(seen)),
+              seen.start(),
+              partial(sums, split, run.rows()),
+              !begun.add(run));
+        }
+      }
+      if (own.isLast(number) && !sums.equals(output)) {
+        var all = new Slice(0, tokens.rows());
+        program.merge(
+            own.lane(number),
+            number + 1,
+            List.of(partial(sums, split, all)),
+            partial(output, split, all));
+      }
+    }
+
+    private List<Tokens.Run> seeing(Tokens.Run block) {
+      return tokens.runs().stream().filter(run -> !seen(run, block).isEmpty()).toList();
+    }
+
+    /// Returns the positions of a block that the queries of a run see; if all of them are padding,
+    /// their own, so that their result is begun, and stays empty.
+    private Slice seen(Tokens.Run run, Tokens.Run block) {
+      var seen = Tokens.seen(spec, run, block.positions());
+      return seen.isEmpty() && run.positions().equals(block.positions()) ? run.positions() : seen;
+    }
+
+    private Partial partial(Divided of, int split, Slice rows) {
+      return new Partial(of.of(split).on(rank, rows), lse.of(split).on(rank, rows));
+    }
+
+    /// Writes the results of a split to the ranks that hold the tokens, after its last unit.
+    private void deliver(int unit, int done) {
+      if (own.isLast(unit)) {
+        program.after(own.comm(), unit + 1, done);
+        own.send(own.comm(), unit);
+        // Nothing else is on the lane after the last unit.
+        own.keep(units.get(unit).split() == splits - 1 ? own.lane(unit) : own.comm(), unit);
+      }
+    }
+  }
+}

@@ -1,0 +1,91 @@
+package braid.schedule.simulation;
+
+import braid.internal.work.AttentionTile;
+import braid.model.DType;
+import braid.schedule.Step.Attend;
+
+/// The time of a block of attention, and of its gradients, on a machine: two multiplications of the
+/// tiles in which anything is seen, the weights of the scores that are seen, and the partial
+/// result.
+final class AttentionTime {
+  /// Multiplications of a block.
+  private static final int PRODUCTS = 2;
+
+  /// Multiplications of the gradients of a block.
+  private static final int GRADIENT_PRODUCTS = 5;
+
+  private AttentionTime() {}
+
+  static double flops(Attend attend) {
+    return 4 * seen(attend) * attend.spec().heads() * attend.spec().headSize();
+  }
+
+  static double nanos(Attend attend, Hardware machine) {
+    var spec = attend.spec();
+    var compute = machine.compute();
+    return multiplied(attend, machine)
+        + seen(attend) * spec.heads() / compute.weights() * 1e9
+        + (double) attend.query().rows() * spec.heads() / compute.results() * 1e9;
+  }
+
+  static double gradientFlops(Attend block) {
+    return flops(block) * GRADIENT_PRODUCTS / PRODUCTS;
+  }
+
+  /// Returns the time of the gradients of a block: five multiplications instead of two, and besides
+  /// the weights the gradients of the scores.
+  static double gradientNanos(Attend block, Hardware machine) {
+    var compute = machine.compute();
+    return multiplied(block, machine) * GRADIENT_PRODUCTS / PRODUCTS
+        + 2 * seen(block) * block.spec().heads() / compute.weights() * 1e9
+        + (double) block.query().rows() * block.spec().heads() / compute.results() * 1e9;
+  }
+
+  private static double multiplied(Attend attend, Hardware machine) {
+    var spec = attend.spec();
+    var compute = machine.compute();
+    double widened = machine.conversionNanos(spec.dtype(), elements(attend));
+    var type = compute.widened().containsKey(spec.dtype()) ? DType.FP32 : spec.dtype();
+    double rows = attend.query().rows();
+    double keys = multipliedPairs(attend) / rows;
+    var rates = compute.attention().get(type);
+    if (rates != null) {
+      return widened + 2 * spec.heads() * rates.nanos(rows, keys, spec.headSize());
+    }
+    // As if they were the rows of one head.
+    rows *= spec.heads();
+    return widened
+        + machine.gemmNanos(type, rows, keys, spec.headSize())
+        + machine.gemmNanos(type, rows, spec.headSize(), keys);
+  }
+
+  private static double elements(Attend attend) {
+    return (double) attend.query().rows() * attend.query().columns()
+        + 2.0 * attend.key().rows() * attend.key().columns();
+  }
+
+  private static double seen(Attend attend) {
+    return attend
+        .spec()
+        .pairs(
+            attend.queryPosition(),
+            attend.queryPosition() + attend.query().rows(),
+            attend.keyPosition(),
+            attend.keyPosition() + attend.key().rows());
+  }
+
+  /// Returns the pairs of a query and a key in tiles in which any query sees any key: for each tile
+  /// of queries all keys from the first to the last that one of them sees.
+  private static double multipliedPairs(Attend attend) {
+    var spec = attend.spec();
+    long end = attend.queryPosition() + attend.query().rows();
+    double pairs = 0;
+    for (long query = attend.queryPosition(); query < end; query += AttentionTile.ROWS) {
+      long next = Math.min(end, query + AttentionTile.ROWS);
+      long first = Math.max(attend.keyPosition(), spec.firstSeen(query));
+      long last = Math.min(attend.keyPosition() + attend.key().rows() - 1, spec.lastSeen(next - 1));
+      pairs += (double) (next - query) * Math.max(0, last - first + 1);
+    }
+    return pairs;
+  }
+}

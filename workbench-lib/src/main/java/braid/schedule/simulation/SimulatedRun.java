@@ -1,0 +1,368 @@
+package braid.schedule.simulation;
+
+import braid.evidence.ProfileSet;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.Place;
+import braid.model.Profile;
+import braid.model.Stage;
+import braid.model.Tuning;
+import braid.schedule.Finish;
+import braid.schedule.Flag;
+import braid.schedule.Goal;
+import braid.schedule.Region;
+import braid.schedule.Schedule;
+import braid.schedule.Step;
+import braid.schedule.Step.After;
+import braid.schedule.Step.Attend;
+import braid.schedule.Step.AttendGradient;
+import braid.schedule.Step.Copy;
+import braid.schedule.Step.Gemm;
+import braid.schedule.Step.LibraryCall;
+import braid.schedule.Step.Mark;
+import braid.schedule.Step.Merge;
+import braid.schedule.Step.Move;
+import braid.schedule.Step.Prepare;
+import braid.schedule.Step.Reduce;
+import braid.schedule.Step.Signal;
+import braid.schedule.Step.Wait;
+import braid.schedule.Step.Zero;
+import braid.schedule.simulation.Simulation.LaneKind;
+import braid.schedule.simulation.Simulation.Work;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+
+/// Converts a schedule to timed operations on a machine, simulates them, and returns the profiles.
+/// Steps are planned rank by rank and not cached, so that each takes only a few bytes.
+final class SimulatedRun {
+  private final Schedule schedule;
+  private final Hardware machine;
+  private final double launchShare;
+  private final Map<Work, Integer> numbers = new HashMap<>();
+  private final List<Work> work = new ArrayList<>();
+  private final Map<String, Integer> firstWords = new HashMap<>();
+  private int words;
+
+  private SimulatedRun(Schedule schedule, Hardware machine) {
+    this.schedule = schedule;
+    this.machine = machine;
+    boolean replayed =
+        schedule.goal() instanceof Goal.Solution(var _, var tuning)
+            && tuning.map(Tuning::replayed).orElse(false);
+    this.launchShare = replayed ? machine.costs().replayedShare() : 1;
+    for (var flag : schedule.flags()) {
+      firstWords.put(flag.name(), words);
+      words += flag.words();
+    }
+  }
+
+  static ProfileSet of(Schedule schedule, Hardware machine, int iterations) {
+    if (iterations < 1) {
+      throw new BraidException(
+          "simulate needs 1 or more iterations but was given %d; try simulate(machine, 10)"
+              .formatted(iterations));
+    }
+    return new SimulatedRun(schedule, machine).run(iterations);
+  }
+
+  private ProfileSet run(int iterations) {
+    var lanes =
+        schedule.lanes().stream()
+            .map(lane -> new LaneKind(lane.name(), lane.yielding(), lane.workers()))
+            .toList();
+    var operations = new ArrayList<Operations>();
+    for (int rank = 0; rank < schedule.ranks(); rank++) {
+      operations.add(operations(rank));
+    }
+    var results =
+        new Simulation(
+                machine,
+                new Simulation.Input(lanes, work, words, operations),
+                iterations,
+                this::halted)
+            .run();
+    operations.clear();
+    var columns = configuration();
+    var profiles = new ArrayList<Profile>();
+    for (int rank = 0; rank < schedule.ranks(); rank++) {
+      var spans = results.get(rank).spans();
+      spans.sort(Comparator.comparingLong(braid.model.Span::startNanos));
+      profiles.add(
+          new Profile(
+              new Place(rank, schedule.ranks()),
+              columns,
+              results.get(rank).iterationNanos(),
+              spans,
+              0,
+              new LinkedHashMap<>(),
+              List.of(),
+              results.get(rank).startNanos()));
+      spans.clear();
+    }
+    return ProfileSet.of(profiles);
+  }
+
+  private SequencedMap<String, String> configuration() {
+    var columns = new LinkedHashMap<String, String>();
+    switch (schedule.goal()) {
+      case Goal.Solution(var problem, var tuning) -> {
+        columns.putAll(problem.columns());
+        tuning.ifPresent(each -> columns.putAll(each.columns()));
+      }
+      case Goal.Collected collected -> columns.put("collective", collected.toString());
+      case Goal.Unstated unstated -> columns.put("schedule", unstated.name());
+    }
+    columns.put("ranks", Integer.toString(schedule.ranks()));
+    columns.put("backend", "simulated");
+    var links = machine.links();
+    columns.put("link", links.inside().toString());
+    if (schedule.ranks() > machine.ranksPerHost()) {
+      columns.put("link between hosts", links.between().toString());
+    }
+    columns.put("machine", machine.name());
+    columns.put("calibrated", machine.calibrated() ? "yes" : "no");
+    return columns;
+  }
+
+  private BraidException halted(int rank, int lane, int step, String why) {
+    return wrong(rank, schedule.stepsUncached(rank).get(step), step, why);
+  }
+
+  private static BraidException wrong(int rank, Step step, int number, String why) {
+    return new BraidException(
+        "rank %d, lane %s, step %d (%s): %s"
+            .formatted(rank, step.lane(), number, step.text(), why));
+  }
+
+  /// Returns the operations of one rank.
+  private Operations operations(int rank) {
+    var into = new Operations(schedule.lanes().size());
+    int number = 0;
+    for (var step : schedule.stepsUncached(rank)) {
+      add(rank, number++, step, into);
+    }
+    return into.done();
+  }
+
+  private void add(int rank, int number, Step step, Operations into) {
+    int lane = schedule.lanes().indexOf(step.lane());
+    if (lane < 0) {
+      throw wrong(rank, step, number, "the schedule has no such lane; add it to its lanes");
+    }
+    var costs = machine.costs();
+    long launch =
+        switch (step) {
+          case Copy copy -> copy.moves().size() * costs.launchCopy();
+          case Gemm gemm ->
+              (machine.compute().batched() ? 1 : gemm.tiles().size()) * costs.launchCompute();
+          case Reduce _, Zero _, Attend _, AttendGradient _, Merge _ -> costs.launchCompute();
+          case Prepare prepare -> converts(prepare) ? costs.launchCompute() : 0;
+          case Signal _, Wait _ -> costs.launchSignal();
+          case Mark _, After _ -> costs.launchMark();
+          case LibraryCall call ->
+              throw wrong(
+                  rank,
+                  call,
+                  number,
+                  "library calls are not simulated; use copies, such as over(COPY_ENGINE)");
+        };
+    var as = into.step(lane, number, step.chunk(), Math.round(launch * launchShare));
+    switch (step) {
+      case Copy copy -> {
+        boolean with = false;
+        for (var move : copy.moves()) {
+          if (move.isLocal()) {
+            as.compute(memory(Stage.LOCAL, move.from().bytes(), machine.compute().copyBytes()));
+          } else {
+            requireOwn(rank, number, copy, move);
+            as.copy(
+                with && !machine.links().serial(),
+                move.from().rank(),
+                move.to().rank(),
+                rank,
+                number(new Work(Stage.COPY, 1, 0, move.from().bytes(), 0)));
+            with = true;
+          }
+        }
+      }
+      case Gemm gemm -> as.compute(gemm(gemm));
+      case Reduce reduce -> as.compute(reduce(reduce));
+      case Attend attend -> as.compute(attend(attend));
+      case AttendGradient gradient -> as.compute(gradient(gradient.block()));
+      case Merge merge -> as.compute(merge(merge));
+      case Zero zero ->
+          as.compute(memory(Stage.LOCAL, zero.target().bytes(), machine.compute().copyBytes()));
+      case Prepare prepare -> {
+        if (converts(prepare)) {
+          as.compute(prepared(prepare));
+        }
+      }
+      case Signal signal ->
+          as.signal(
+              peer(rank, number, signal, signal.to()),
+              word(rank, number, signal, signal.flag(), signal.index()));
+      case Wait wait ->
+          as.await(
+              peer(rank, number, wait, wait.from()),
+              word(rank, number, wait, wait.flag(), wait.index()));
+      case Mark mark -> as.mark(mark.number());
+      case After after -> as.after(after.mark());
+      case LibraryCall _ -> throw new IllegalStateException("refused before");
+    }
+  }
+
+  private static void requireOwn(int rank, int number, Copy copy, Move move) {
+    if (move.from().rank() != rank && move.to().rank() != rank) {
+      throw wrong(
+          rank, copy, number, "a rank must copy from or to itself; let one of the two ranks copy");
+    }
+  }
+
+  private int peer(int rank, int number, Step step, int peer) {
+    if (peer < 0 || peer >= schedule.ranks()) {
+      throw wrong(
+          rank,
+          step,
+          number,
+          "the peer must be rank 0..%d but was %d".formatted(schedule.ranks() - 1, peer));
+    }
+    return peer;
+  }
+
+  private int word(int rank, int number, Step step, Flag flag, int index) {
+    var first = firstWords.get(flag.name());
+    if (first == null || index < 0 || index >= flag.words()) {
+      throw wrong(
+          rank,
+          step,
+          number,
+          first == null
+              ? "the schedule has no flag %s; add it to its flags".formatted(flag)
+              : "flag %s has words 0..%d".formatted(flag, flag.words() - 1));
+    }
+    return first + index;
+  }
+
+  private int number(Work kind) {
+    return numbers.computeIfAbsent(
+        kind,
+        _ -> {
+          work.add(kind);
+          return work.size() - 1;
+        });
+  }
+
+  private int memory(Stage stage, long bytes, double bytesPerSecond) {
+    return number(new Work(stage, memoryUnits(), bytes / bytesPerSecond * 1e9, bytes, 0));
+  }
+
+  private int memoryUnits() {
+    return Math.min(machine.compute().memoryUnits(), machine.compute().units());
+  }
+
+  private int gemm(Gemm gemm) {
+    int units = machine.compute().units();
+    int free = Math.max(1, units - gemm.lane().reserved());
+    double n = (double) gemm.weight().columns();
+    double k = (double) gemm.weight().rows();
+    var type = gemm.weight().buffer().dtype();
+    double nanos = 0;
+    double rows = 0;
+    for (var tile : gemm.tiles()) {
+      rows += tile.output().rows();
+      nanos +=
+          machine.compute().batched()
+              ? 0
+              : machine.gemmNanos(type, (double) tile.output().rows(), n, k);
+    }
+    if (machine.compute().batched()) {
+      nanos = machine.gemmNanos(type, rows, n, k);
+    }
+    nanos = nanos * units / free;
+    for (var tile : gemm.tiles()) {
+      nanos += finishNanos(gemm.finish(), tile.output());
+    }
+    return number(new Work(Stage.GEMM, free, nanos, 0, Math.round(2 * rows * n * k)));
+  }
+
+  private int attend(Attend attend) {
+    return attention(AttentionTime.nanos(attend, machine), AttentionTime.flops(attend));
+  }
+
+  private int gradient(Attend block) {
+    return attention(
+        AttentionTime.gradientNanos(block, machine), AttentionTime.gradientFlops(block));
+  }
+
+  private int attention(double nanos, double flops) {
+    return number(
+        new Work(Stage.ATTENTION, machine.compute().units(), nanos, 0, Math.round(flops)));
+  }
+
+  private int merge(Merge merge) {
+    long bytes = merge.result().output().bytes() + merge.result().lse().bytes();
+    for (var part : merge.parts()) {
+      bytes += part.output().bytes() + part.lse().bytes();
+    }
+    return number(
+        new Work(
+            Stage.ATTENTION,
+            memoryUnits(),
+            bytes / machine.compute().reduceBytes() * 1e9,
+            bytes,
+            0));
+  }
+
+  /// Returns the time of the work on a result after its computation.
+  private double finishNanos(Finish finish, Region output) {
+    int passes =
+        (finish.accumulate() ? 2 : 0)
+            + (finish.bias().isPresent() ? 2 : 0)
+            + (finish.preActivation().isPresent() ? 1 : 0);
+    return output.bytes() * passes / machine.compute().reduceBytes() * 1e9
+        + machine.conversionNanos(output.buffer().dtype(), elements(output));
+  }
+
+  private int reduce(Reduce reduce) {
+    long bytes = reduce.output().bytes();
+    double nanos = finishNanos(reduce.finish(), reduce.output());
+    for (var part : reduce.parts()) {
+      bytes += part.bytes();
+      nanos += machine.conversionNanos(part.buffer().dtype(), elements(part));
+    }
+    return number(
+        new Work(
+            Stage.REDUCE,
+            memoryUnits(),
+            nanos + bytes / machine.compute().reduceBytes() * 1e9,
+            bytes,
+            0));
+  }
+
+  private static double elements(Region region) {
+    return (double) region.rows() * region.columns();
+  }
+
+  private boolean converts(Prepare prepare) {
+    return machine.conversionNanos(type(prepare), 1) > 0;
+  }
+
+  private static DType type(Prepare prepare) {
+    return prepare.weight().buffer().dtype();
+  }
+
+  private int prepared(Prepare prepare) {
+    return number(
+        new Work(
+            Stage.GEMM,
+            1,
+            machine.conversionNanos(type(prepare), elements(prepare.weight())),
+            prepare.weight().bytes(),
+            0));
+  }
+}

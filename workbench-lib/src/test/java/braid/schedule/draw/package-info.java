@@ -1,0 +1,4 @@
+@NullMarked
+package braid.schedule.draw;
+
+import org.jspecify.annotations.NullMarked;

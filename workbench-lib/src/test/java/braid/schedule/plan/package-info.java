@@ -1,0 +1,4 @@
+@NullMarked
+package braid.schedule.plan;
+
+import org.jspecify.annotations.NullMarked;
