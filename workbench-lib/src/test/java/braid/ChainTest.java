@@ -120,7 +120,8 @@ class ChainTest {
           try (var firstHidden = LocalTensor.on(world).shape(TOKENS, WIDTH / ranks).allocate();
               var between = SymmetricTensor.on(world).shape(rows, FEATURES).allocate();
               var hidden = LocalTensor.on(world).shape(TOKENS, WIDTH / ranks).allocate();
-              var firstUp = Pipeline.on(world).gemm(UP).overlap(tuning).output(firstHidden).build();
+              var firstUp =
+                  Pipeline.on(world).gemm(UP).overlap(tuning).output(firstHidden).build();
               var firstDown =
                   Pipeline.on(world)
                       .gemm(DOWN)
@@ -129,7 +130,12 @@ class ChainTest {
                       .output(between)
                       .build();
               var up =
-                  Pipeline.on(world).gemm(UP).overlap(tuning).input(between).output(hidden).build();
+                  Pipeline.on(world)
+                      .gemm(UP)
+                      .overlap(tuning)
+                      .input(between)
+                      .output(hidden)
+                      .build();
               var down = Pipeline.on(world).gemm(DOWN).overlap(tuning).input(hidden).build();
               var first = Chain.of(firstUp, firstDown).named("first");
               var block = Chain.of(first, Chain.of(up, down))) {
