@@ -218,14 +218,14 @@ public record Study<C extends Configuration>(
         kept.problem(),
         kept.ranks(),
         kept.seed(),
-        kept.unfusedFirst(),
-        kept.unfusedAgain(),
+        kept.unfusedNanos(),
+        kept.unfusedAgainNanos(),
         kept.trials().stream()
             .map(t -> new Trial<>(t.configuration(), t.nanos(), t.readings()))
             .toList(),
         kept.unfusedReadings(),
-        kept.reference(),
-        kept.prediction().map(each -> new Prediction(each.machine(), each.nanos())),
+        kept.referenceConfiguration(),
+        kept.predictedOn().map(machine -> new Prediction(machine, kept.predictedNanos())),
         kept.measuredNanos());
   }
 
@@ -234,16 +234,21 @@ public record Study<C extends Configuration>(
         trials.stream()
             .map(t -> new StudyJson.Trial(t.configuration(), t.nanos(), t.readings()))
             .toList();
+    boolean step = reference instanceof Configuration.Named;
     return new StudyJson(
             problem,
             ranks,
             seed,
+            step ? Optional.of(reference.toString()) : Optional.empty(),
+            step || reference.equals(Overlap.unfused())
+                ? Optional.empty()
+                : Optional.of(reference),
             unfusedFirst,
             unfusedAgain,
             kept,
             unfusedReadings,
-            reference,
-            prediction.map(each -> new StudyJson.Prediction(each.machine(), each.nanos())),
+            prediction.map(Prediction::machine),
+            prediction.map(Prediction::nanos).orElse(List.of()),
             measuredNanos)
         .write();
   }

@@ -2,7 +2,6 @@ package braid.launcher.bench;
 
 import braid.launcher.cell.CellOutput;
 import braid.model.MimeBundle;
-import java.io.IOException;
 
 /// Collects the output of a cell, so that a benchmark can check it.
 final class CapturedOutput implements CellOutput {
@@ -30,10 +29,5 @@ final class CapturedOutput implements CellOutput {
   @Override
   public void update(MimeBundle bundle, String displayId) {
     printed.append(bundle.text());
-  }
-
-  @Override
-  public String readLine(String prompt) throws IOException {
-    throw new IOException("benchmarks provide no input");
   }
 }

@@ -117,9 +117,6 @@ final class ExecCommand implements Callable<Integer> {
     }
 
     @Override
-    public void update(MimeBundle bundle, String displayId) {}
-
-    @Override
     public String readLine(String prompt) throws IOException {
       stdout(prompt);
       var line = in.readLine();

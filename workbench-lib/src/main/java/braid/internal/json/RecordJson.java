@@ -11,6 +11,7 @@ import com.google.gson.JsonPrimitive;
 import com.google.gson.Strictness;
 import com.google.gson.stream.JsonReader;
 import com.google.gson.stream.JsonToken;
+import com.google.gson.stream.MalformedJsonException;
 import java.io.IOException;
 import java.io.StringReader;
 import java.lang.reflect.InvocationTargetException;
@@ -21,31 +22,78 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.Collections;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
-import java.util.stream.Collectors;
+import java.util.function.BiFunction;
+import java.util.function.Function;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /// Writes records as JSON objects and reads them back, strictly: every component must be present
 /// and of its type, and other fields are errors. Components are numbers, strings, booleans, enums,
-/// records, and lists, sets and optionals of these. A record whose declared type is a sealed
-/// interface has its class's name in the field `type`.
+/// records, lists, sets and optionals of these, maps by name, and JSON itself. A record whose
+/// declared type is a sealed interface has its class's name in the field `type`.
 ///
-/// Values of some classes can be [#naming named]: they are written as their names.
+/// Values of some classes can have a [#form form of their own], and fields that earlier versions
+/// did not write can be [#absent absent].
 public final class RecordJson {
   private static final String TYPE = "type";
+  private static final String FORMAT = "format";
   private static final int MOST_CHARACTERS = 60;
+  private static final Pattern PLACE =
+      Pattern.compile("(.*?) at line (\\d+) column (\\d+) path (\\S+).*", Pattern.DOTALL);
+  private static final Pattern GSON_ADVICE = Pattern.compile("Use JsonReader\\.setStrictness.*");
 
-  private final Map<Class<?>, Map<String, Object>> named = new LinkedHashMap<>();
+  private record Form<T>(
+      Function<T, JsonElement> writing, BiFunction<String, JsonElement, T> reading) {}
+
+  private final Map<Class<?>, Form<Object>> forms = new HashMap<>();
+  private final Map<Class<?>, Map<String, Object>> absent = new HashMap<>();
+  private final Map<Class<?>, Map<String, Object>> leftOut = new HashMap<>();
+
+  /// Writes and reads values of a class by functions; `reading` gets the position, for messages.
+  @SuppressWarnings("unchecked") // Only values of this class are written.
+  public <T> RecordJson form(
+      Class<T> type, Function<T, JsonElement> writing, BiFunction<String, JsonElement, T> reading) {
+    forms.put(type, (Form<Object>) new Form<>(writing, reading));
+    return this;
+  }
 
   /// Writes values of a class as their names, and reads names as these values.
   public <T> RecordJson naming(Class<T> type, Map<String, T> values) {
-    named.put(type, new LinkedHashMap<>(values));
+    return form(
+        type,
+        value ->
+            new JsonPrimitive(
+                values.entrySet().stream()
+                    .filter(each -> each.getValue().equals(value))
+                    .findFirst()
+                    .orElseThrow(
+                        () ->
+                            new BraidException(
+                                "%s `%s` is not declared; add it to the builder"
+                                    .formatted(
+                                        type.getSimpleName().toLowerCase(Locale.ROOT), value)))
+                    .getKey()),
+        (where, json) -> oneOf(where, json, values));
+  }
+
+  /// Reads these values of a record's components if their fields are absent.
+  public RecordJson absent(Class<? extends Record> type, Map<String, Object> values) {
+    absent.put(type, values);
     return this;
+  }
+
+  /// Leaves out the components that have these values, and reads them if their fields are absent.
+  public RecordJson leavingOut(Class<? extends Record> type, Map<String, Object> values) {
+    leftOut.put(type, values);
+    return absent(type, values);
   }
 
   /// Returns the tree of a document.
@@ -54,30 +102,99 @@ public final class RecordJson {
   public static JsonElement parse(String document, String json) {
     try (var reader = new JsonReader(new StringReader(json))) {
       reader.setStrictness(Strictness.STRICT);
-      var tree = JsonParser.parseReader(reader);
+      var tree = tree(reader);
       if (reader.peek() != JsonToken.END_DOCUMENT) {
-        throw new BraidException(document + ": more follows after the end of the JSON object");
+        throw new MalformedJsonException("more follows after its end");
       }
       return tree;
     } catch (JsonParseException | IOException e) {
-      var line = String.valueOf(e.getMessage()).lines().findFirst().orElse("no reason given");
-      throw new BraidException(document + ": not JSON: " + line, e);
+      throw new BraidException(
+          "%s must be JSON but is not: %s; correct that place".formatted(document, reason(e)), e);
     }
+  }
+
+  /// Reads a value like Gson, which keeps the last of several fields of one name.
+  private static JsonElement tree(JsonReader reader) throws IOException {
+    switch (reader.peek()) {
+      case BEGIN_OBJECT -> {
+        var object = new JsonObject();
+        reader.beginObject();
+        while (reader.hasNext()) {
+          var name = reader.nextName();
+          if (object.has(name)) {
+            throw new MalformedJsonException(
+                "field `%s` is given twice%s"
+                    .formatted(name, reader.toString().substring("JsonReader".length())));
+          }
+          object.add(name, tree(reader));
+        }
+        reader.endObject();
+        return object;
+      }
+      case BEGIN_ARRAY -> {
+        var array = new JsonArray();
+        reader.beginArray();
+        while (reader.hasNext()) {
+          array.add(tree(reader));
+        }
+        reader.endArray();
+        return array;
+      }
+      default -> {
+        return JsonParser.parseReader(reader);
+      }
+    }
+  }
+
+  private static String reason(Exception failure) {
+    Throwable deepest = failure;
+    while (deepest.getCause() != null) {
+      deepest = deepest.getCause();
+    }
+    var message = String.valueOf(deepest.getMessage());
+    var place = PLACE.matcher(message);
+    if (!place.matches()) {
+      return message.lines().findFirst().orElse("it cannot be read");
+    }
+    var problem = GSON_ADVICE.matcher(place.group(1)).replaceAll("").strip();
+    return "line %s column %s (%s): %s"
+        .formatted(
+            place.group(2),
+            place.group(3),
+            place.group(4),
+            problem.isEmpty() ? "not a JSON value" : problem);
+  }
+
+  /// Returns the fields of a document of this format.
+  public static JsonObject document(String name, String format, String json) {
+    return formatted(name, format, parse(name, json));
+  }
+
+  /// Returns the fields of an object whose `format` is this one, without it.
+  public static JsonObject formatted(String where, String format, JsonElement json) {
+    var fields = new JsonObject();
+    fields.asMap().putAll(object(where, json).asMap());
+    var found = fields.remove(FORMAT);
+    if (found == null || !found.equals(new JsonPrimitive(format))) {
+      throw new BraidException(
+          "%s: field `format` must be \"%s\" but was %s; it is not Braid's or another version wrote it"
+              .formatted(where, format, found == null ? "missing" : shown(found)));
+    }
+    return fields;
+  }
+
+  /// Returns a document of this format, with a record's components as fields.
+  public JsonObject write(String format, Record record) {
+    var document = new JsonObject();
+    document.addProperty(FORMAT, format);
+    document.asMap().putAll(((JsonObject) write(record, record.getClass())).asMap());
+    return document;
   }
 
   public JsonElement write(Object value, Type declared) {
     var type = raw(declared);
-    if (named.containsKey(type)) {
-      return new JsonPrimitive(
-          named.get(type).entrySet().stream()
-              .filter(each -> each.getValue().equals(value))
-              .findFirst()
-              .orElseThrow(
-                  () ->
-                      new BraidException(
-                          "%s `%s` is not declared; add it to the builder"
-                              .formatted(type.getSimpleName().toLowerCase(Locale.ROOT), value)))
-              .getKey());
+    if (forms.containsKey(type)) {
+      return forms.get(type).writing().apply(value);
     }
     return switch (value) {
       case Optional<?> optional ->
@@ -87,14 +204,22 @@ public final class RecordJson {
         all.forEach(each -> array.add(write(each, argument(declared))));
         yield array;
       }
+      case Map<?, ?> map -> {
+        var object = new JsonObject();
+        map.forEach((name, each) -> object.add((String) name, write(each, argument(declared))));
+        yield object;
+      }
       case Record record -> {
         var object = new JsonObject();
+        var ordinary = leftOut.getOrDefault(record.getClass(), Map.of());
         if (type.isSealed()) {
           object.addProperty(TYPE, record.getClass().getSimpleName());
         }
         for (var component : record.getClass().getRecordComponents()) {
-          object.add(
-              component.getName(), write(get(component, record), component.getGenericType()));
+          var part = get(component, record);
+          if (!part.equals(ordinary.get(component.getName()))) {
+            object.add(component.getName(), write(part, component.getGenericType()));
+          }
         }
         yield object;
       }
@@ -106,18 +231,22 @@ public final class RecordJson {
     };
   }
 
+  /// Reads a value of a class.
+  public <T> T read(String where, JsonElement json, Class<T> type) {
+    return type.cast(read(where, json, (Type) type));
+  }
+
   /// Reads a value of a type.
   ///
   /// @param where position in the document, for messages
   /// @throws BraidException that names the position
-  public Object read(String where, JsonElement json, Type declared) {
+  private Object read(String where, JsonElement json, Type declared) {
     var type = raw(declared);
-    if (named.containsKey(type)) {
-      var value = named.get(type).get(text(where, json));
-      if (value == null) {
-        throw invalid(where, "one of " + String.join(", ", named.get(type).keySet()), json);
-      }
-      return value;
+    if (forms.containsKey(type)) {
+      return forms.get(type).reading().apply(where, json);
+    }
+    if (type == JsonElement.class) {
+      return json;
     }
     if (type == Optional.class) {
       return json.isJsonNull()
@@ -134,23 +263,23 @@ public final class RecordJson {
       }
       return all;
     }
+    if (Map.class.isAssignableFrom(type)) {
+      var map = new LinkedHashMap<String, Object>();
+      for (var field : object(where, json).entrySet()) {
+        map.put(
+            field.getKey(),
+            read(where + "." + field.getKey(), field.getValue(), argument(declared)));
+      }
+      return Collections.unmodifiableSequencedMap(map);
+    }
     if (type.isSealed() || type.isRecord()) {
       return record(where, json, type);
     }
     if (type.isEnum()) {
-      var name = text(where, json);
-      return Arrays.stream(type.getEnumConstants())
-          .filter(each -> ((Enum<?>) each).name().equals(name))
-          .findFirst()
-          .orElseThrow(
-              () ->
-                  invalid(
-                      where,
-                      "one of "
-                          + Arrays.stream(type.getEnumConstants())
-                              .map(each -> ((Enum<?>) each).name())
-                              .collect(Collectors.joining(", ")),
-                      json));
+      return oneOf(
+          where,
+          json,
+          byName(Arrays.stream(type.getEnumConstants()), each -> ((Enum<?>) each).name()));
     }
     if (type == String.class) {
       return text(where, json);
@@ -165,26 +294,14 @@ public final class RecordJson {
   }
 
   private Object record(String where, JsonElement json, Class<?> declared) {
-    if (!(json instanceof JsonObject object)) {
-      throw invalid(where, "an object", json);
-    }
+    var object = object(where, json);
     var type = declared;
     if (declared.isSealed()) {
-      var classes = records(declared).toList();
-      var name = text(where + "." + TYPE, field(where, object, TYPE));
       type =
-          classes.stream()
-              .filter(each -> each.getSimpleName().equals(name))
-              .findFirst()
-              .orElseThrow(
-                  () ->
-                      invalid(
-                          where + "." + TYPE,
-                          "one of "
-                              + classes.stream()
-                                  .map(Class::getSimpleName)
-                                  .collect(Collectors.joining(", ")),
-                          new JsonPrimitive(name)));
+          oneOf(
+              where + "." + TYPE,
+              field(where, object, TYPE),
+              byName(records(declared), Class::getSimpleName));
     }
     var components = type.getRecordComponents();
     var known =
@@ -202,8 +319,11 @@ public final class RecordJson {
     var values = new Object[components.length];
     for (int i = 0; i < components.length; i++) {
       var name = components[i].getName();
+      var missing = absent.getOrDefault(type, Map.of()).get(name);
       values[i] =
-          read(where + "." + name, field(where, object, name), components[i].getGenericType());
+          missing != null && !object.has(name)
+              ? missing
+              : read(where + "." + name, field(where, object, name), components[i].getGenericType());
     }
     return created(where, type, components, values);
   }
@@ -224,6 +344,13 @@ public final class RecordJson {
     }
   }
 
+  private static JsonObject object(String where, JsonElement json) {
+    if (json instanceof JsonObject object) {
+      return object;
+    }
+    throw invalid(where, "a JSON object", json);
+  }
+
   private static JsonElement field(String where, JsonObject object, String name) {
     var value = object.get(name);
     if (value == null) {
@@ -239,6 +366,21 @@ public final class RecordJson {
     throw invalid(where, "a string", json);
   }
 
+  private static <T> T oneOf(String where, JsonElement json, Map<String, T> values) {
+    var value = values.get(text(where, json));
+    if (value == null) {
+      throw invalid(where, "one of " + String.join(", ", values.keySet()), json);
+    }
+    return value;
+  }
+
+  /// Returns values by name, in order; of several with one name the first.
+  public static <T> Map<String, T> byName(Stream<T> all, Function<T, String> name) {
+    var values = new LinkedHashMap<String, T>();
+    all.forEach(each -> values.putIfAbsent(name.apply(each), each));
+    return values;
+  }
+
   private static Object number(String where, JsonElement json, Class<?> type) {
     if (json instanceof JsonPrimitive number && number.isNumber()) {
       try {
@@ -249,30 +391,29 @@ public final class RecordJson {
         if (type == long.class || type == Long.class) {
           return exact.longValueExact();
         }
-        if (type == float.class) {
+        if (type == float.class && Float.isFinite(exact.floatValue())) {
           return exact.floatValue();
         }
-        if (type == double.class) {
+        if (type == double.class && Double.isFinite(exact.doubleValue())) {
           return exact.doubleValue();
         }
       } catch (ArithmeticException _) {
         throw invalid(where, "a whole number", json);
       }
-      throw new IllegalArgumentException("no JSON of " + type);
+      if (type != float.class && type != double.class) {
+        throw new IllegalArgumentException("no JSON of " + type);
+      }
     }
-    throw invalid(where, "a number", json);
+    throw invalid(where, type == float.class || type == double.class? "a number" : "a whole number", json);
   }
 
   private static BraidException invalid(String where, String wanted, JsonElement found) {
+    return new BraidException("%s must be %s but was %s".formatted(where, wanted, shown(found)));
+  }
+
+  private static String shown(JsonElement found) {
     var text = found.toString();
-    return new BraidException(
-        "%s must be %s but was %s"
-            .formatted(
-                where,
-                wanted,
-                text.length() > MOST_CHARACTERS
-                    ? text.substring(0, MOST_CHARACTERS) + "..."
-                    : text));
+    return text.length() > MOST_CHARACTERS ? text.substring(0, MOST_CHARACTERS) + "..." : text;
   }
 
   private static Stream<Class<?>> records(Class<?> type) {
@@ -297,7 +438,9 @@ public final class RecordJson {
         : (Class<?>) type;
   }
 
+  /// Returns the type of elements, or of the values of a map.
   private static Type argument(Type type) {
-    return ((ParameterizedType) type).getActualTypeArguments()[0];
+    var arguments = ((ParameterizedType) type).getActualTypeArguments();
+    return arguments[arguments.length - 1];
   }
 }
