@@ -1,8 +1,8 @@
 package braid.launcher.cli;
 
 import braid.launcher.ExitCode;
-import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.run.RunFacts;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.home.WorkOptions;
 import braid.launcher.cli.home.WorkingDirectory;
@@ -213,7 +213,7 @@ final class RunCommand implements Callable<Integer> {
     var options = work.session(ranks.session(env, machine, home));
     return untilDecided == null
         ? options
-        : options.withUntilDecided(TimeLimits.duration("--until-decided", untilDecided));
+        : options.untilDecided(TimeLimits.duration("--until-decided", untilDecided));
   }
 
   /// Returns true for papermill's form: a notebook and its output. With a folder as output both are

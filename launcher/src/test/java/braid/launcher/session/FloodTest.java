@@ -38,8 +38,8 @@ class FloodTest {
                 3,
                 new BackendChoice(BackendKind.HOST, "as the test says"),
                 Optional.empty(),
-                home,
-                OutputLimit.parse("256KiB")));
+                home)
+            .outputLimit(OutputLimit.parse("256KiB")));
   }
 
   @AfterEach

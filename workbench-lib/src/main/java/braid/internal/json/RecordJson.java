@@ -30,6 +30,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 import java.util.regex.Pattern;
@@ -46,6 +47,8 @@ public final class RecordJson {
   private static final String TYPE = "type";
   private static final String FORMAT = "format";
   private static final int MOST_CHARACTERS = 60;
+  private static final Set<Class<?>> WHOLE =
+      Set.of(int.class, Integer.class, long.class, Long.class);
   private static final Pattern PLACE =
       Pattern.compile("(.*?) at line (\\d+) column (\\d+) path (\\S+).*", Pattern.DOTALL);
   private static final Pattern GSON_ADVICE = Pattern.compile("Use JsonReader\\.setStrictness.*");
@@ -382,29 +385,27 @@ public final class RecordJson {
   }
 
   private static Object number(String where, JsonElement json, Class<?> type) {
+    boolean single = type == float.class;
+    boolean real = single || type == double.class || type == Double.class;
+    if (!real && !WHOLE.contains(type)) {
+      throw new IllegalArgumentException("no JSON of " + type);
+    }
     if (json instanceof JsonPrimitive number && number.isNumber()) {
+      var exact = new BigDecimal(number.getAsString());
+      double rounded = single ? exact.floatValue() : exact.doubleValue();
+      if (real && Double.isFinite(rounded)) {
+        return single ? (Object) (float) rounded : (Object) rounded;
+      }
       try {
-        var exact = new BigDecimal(number.getAsString());
-        if (type == int.class || type == Integer.class) {
-          return exact.intValueExact();
-        }
-        if (type == long.class || type == Long.class) {
-          return exact.longValueExact();
-        }
-        if (type == float.class && Float.isFinite(exact.floatValue())) {
-          return exact.floatValue();
-        }
-        if (type == double.class && Double.isFinite(exact.doubleValue())) {
-          return exact.doubleValue();
+        if (!real) {
+          boolean narrow = type == int.class || type == Integer.class;
+          return narrow ? (Object) exact.intValueExact() : (Object) exact.longValueExact();
         }
       } catch (ArithmeticException _) {
         throw invalid(where, "a whole number", json);
       }
-      if (type != float.class && type != double.class) {
-        throw new IllegalArgumentException("no JSON of " + type);
-      }
     }
-    throw invalid(where, type == float.class || type == double.class? "a number" : "a whole number", json);
+    throw invalid(where, real ? "a number" : "a whole number", json);
   }
 
   private static BraidException invalid(String where, String wanted, JsonElement found) {
