@@ -36,10 +36,10 @@ final class Admission {
   /// Bytes of the unfinished messages of all strangers.
   private static final long MAX_STRANGERS_BYTES = 2 << 20;
 
-  /// Bytes that are read from one trusted client before the others have their turn.
   /// Bytes that are read at once.
   static final int READ_BYTES = 64 << 10;
 
+  /// Bytes that are read from one trusted client before the others have their turn.
   private static final int TURN_BYTES = 2 * Message.MAX_BYTES;
 
   private static final long WINDOW_NANOS = 100_000_000;
