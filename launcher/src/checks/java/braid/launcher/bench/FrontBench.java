@@ -1,13 +1,13 @@
 package braid.launcher.bench;
 
 import braid.launcher.experiment.Surroundings;
+import braid.natives.WholeFolder;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -152,11 +152,7 @@ record FrontBench(
     try {
       return step.in(directory);
     } finally {
-      try (var files = Files.walk(directory)) {
-        for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
-          Files.deleteIfExists(file);
-        }
-      }
+      WholeFolder.delete(directory);
     }
   }
 }

@@ -5,9 +5,9 @@ import braid.launcher.cell.CellOutput;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.model.BackendKind;
+import braid.natives.WholeFolder;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 
@@ -48,11 +48,7 @@ public final class Rehearsal {
         System.out.println(CELLS.get(i) + " -> " + outcome);
       }
     }
-    try (var files = Files.walk(home)) {
-      for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
-        Files.delete(file);
-      }
-    }
+    WholeFolder.delete(home);
     System.exit(0);
   }
 }
