@@ -20,6 +20,7 @@ import braid.model.Configuration.Named;
 import braid.model.Configuration.OwnSchedule;
 import braid.model.Estimate;
 import braid.model.MimeBundle;
+import braid.model.Overlap;
 import braid.model.Reading;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -240,9 +241,7 @@ public record Study<C extends Configuration>(
             ranks,
             seed,
             step ? Optional.of(reference.toString()) : Optional.empty(),
-            step || reference.equals(Overlap.unfused())
-                ? Optional.empty()
-                : Optional.of(reference),
+            step || reference.equals(Overlap.unfused()) ? Optional.empty() : Optional.of(reference),
             unfusedFirst,
             unfusedAgain,
             kept,

@@ -34,8 +34,7 @@ record FrontBench(
   private static final List<Quantity> QUANTITIES =
       List.of(
           new Quantity("start to ranks ready, s", 1.5, front -> List.of(front.readySeconds())),
-          new Quantity(
-              "start to the first result, s", 3.0, front -> List.of(front.firstSeconds())),
+          new Quantity("start to the first result, s", 3.0, front -> List.of(front.firstSeconds())),
           new Quantity(
               "declaration cell, ms", MAX_CELL_MILLIS, front -> front.cells().declaration()),
           new Quantity("expression cell, ms", MAX_CELL_MILLIS, front -> front.cells().expression()),
@@ -71,7 +70,8 @@ record FrontBench(
     for (var quantity : QUANTITIES) {
       table.append("| ").append(quantity.name()).append(" |");
       rankCounts.forEach(
-          ranks -> table.append(" ").append(words(measure(quantity, braid.get(ranks)))).append(" |"));
+          ranks ->
+              table.append(" ").append(words(measure(quantity, braid.get(ranks)))).append(" |"));
       var compared = measure(quantity, braid.get(COMPARED_RANKS));
       var peer = measure(quantity, peers);
       table.append(
@@ -112,8 +112,7 @@ record FrontBench(
                 : "ipyparallel's front is its client and its controller's processes; their resident memory is summed although they share some.");
   }
 
-  private static @Nullable Measure measure(
-      Quantity quantity, @Nullable List<FrontProcess> fronts) {
+  private static @Nullable Measure measure(Quantity quantity, @Nullable List<FrontProcess> fronts) {
     return fronts == null || fronts.isEmpty()
         ? null
         : Measure.tenths(

@@ -66,8 +66,7 @@ record FrontProcess(
             "JUPYTER_DATA_DIR", home + "/data",
             "JUPYTER_RUNTIME_DIR", home + "/runtime"),
         directory,
-        (process, _) ->
-            process.info().commandLine().orElse("").contains("ipyparallel.engine"));
+        (process, _) -> process.info().commandLine().orElse("").contains("ipyparallel.engine"));
   }
 
   private static Optional<FrontProcess> measured(

@@ -18,8 +18,6 @@ public record Measure(double median, double low, double high) {
   private static Measure between(List<Double> values, double low, double high) {
     var array = values.stream().mapToDouble(Double::doubleValue).toArray();
     return new Measure(
-        Spread.quantile(array, 0.5),
-        Spread.quantile(array, low),
-        Spread.quantile(array, high));
+        Spread.quantile(array, 0.5), Spread.quantile(array, low), Spread.quantile(array, high));
   }
 }

@@ -2,7 +2,6 @@ package braid.launcher.cli;
 
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
-import braid.launcher.cli.run.RunFacts;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.home.WorkOptions;
 import braid.launcher.cli.home.WorkingDirectory;
@@ -10,6 +9,7 @@ import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.run.ParameterList;
 import braid.launcher.cli.run.ReportFacts;
 import braid.launcher.cli.run.ReportOptions;
+import braid.launcher.cli.run.RunFacts;
 import braid.launcher.cli.run.RunInput;
 import braid.launcher.cli.run.RunInputs;
 import braid.launcher.experiment.Experiment;

@@ -6,9 +6,9 @@ import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
 import java.util.TreeMap;
 
-/// JSON of a notebook, written as Jupyter writes it (one space of indentation,
-/// sorted keys, a final newline), so that a notebook saved by Jupyter is reproduced byte for byte.
-/// Gson's own writer escapes characters that Jupyter does not.
+/// JSON of a notebook, written as Jupyter writes it (one space of indentation, sorted keys, a final
+/// newline), so that a notebook saved by Jupyter is reproduced byte for byte. Gson's own writer
+/// escapes characters that Jupyter does not.
 final class NotebookJson {
   private NotebookJson() {}
 

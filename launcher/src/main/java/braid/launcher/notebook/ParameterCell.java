@@ -100,8 +100,8 @@ public final class ParameterCell {
     return index < 0 ? "" : notebook.cells().get(index).source();
   }
 
-  /// Returns the parameters of a notebook for a run: the type of each, its value as Java source, and
-  /// whether the value was given or is the notebook's default.
+  /// Returns the parameters of a notebook for a run: the type of each, its value as Java source,
+  /// and whether the value was given or is the notebook's default.
   public static JsonObject values(Notebook notebook) {
     var values = new JsonObject();
     for (var tag : List.of(NotebookCell.PARAMETERS, NotebookCell.INJECTED_PARAMETERS)) {

@@ -23,8 +23,7 @@ public record SessionOptions(
     Optional<Duration> untilDecided) {
   /// Uses the default output limit and the environment's kind of memory.
   public SessionOptions(int ranks, BackendChoice backend, Optional<String> link, Path home) {
-    this(
-        ranks, backend, link, home, OutputLimit.DEFAULT, Optional.empty(), Optional.empty());
+    this(ranks, backend, link, home, OutputLimit.DEFAULT, Optional.empty(), Optional.empty());
   }
 
   /// Uses the backend `host` or `cuda`, set in code.

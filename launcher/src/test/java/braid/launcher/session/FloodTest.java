@@ -35,11 +35,11 @@ class FloodTest {
     session =
         Session.start(
             new SessionOptions(
-                3,
-                new BackendChoice(BackendKind.HOST, "as the test says"),
-                Optional.empty(),
-                home)
-            .outputLimit(OutputLimit.parse("256KiB")));
+                    3,
+                    new BackendChoice(BackendKind.HOST, "as the test says"),
+                    Optional.empty(),
+                    home)
+                .outputLimit(OutputLimit.parse("256KiB")));
   }
 
   @AfterEach

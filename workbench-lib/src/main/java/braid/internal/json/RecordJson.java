@@ -118,7 +118,7 @@ public final class RecordJson {
 
   /// Reads a value like Gson, which keeps the last of several fields of one name.
   private static JsonElement tree(JsonReader reader) throws IOException {
-    switch (reader.peek()) {
+    return switch (reader.peek()) {
       case BEGIN_OBJECT -> {
         var object = new JsonObject();
         reader.beginObject();
@@ -132,7 +132,7 @@ public final class RecordJson {
           object.add(name, tree(reader));
         }
         reader.endObject();
-        return object;
+        yield object;
       }
       case BEGIN_ARRAY -> {
         var array = new JsonArray();
@@ -141,12 +141,10 @@ public final class RecordJson {
           array.add(tree(reader));
         }
         reader.endArray();
-        return array;
+        yield array;
       }
-      default -> {
-        return JsonParser.parseReader(reader);
-      }
-    }
+      default -> JsonParser.parseReader(reader);
+    };
   }
 
   private static String reason(Exception failure) {
@@ -326,7 +324,8 @@ public final class RecordJson {
       values[i] =
           missing != null && !object.has(name)
               ? missing
-              : read(where + "." + name, field(where, object, name), components[i].getGenericType());
+              : read(
+                  where + "." + name, field(where, object, name), components[i].getGenericType());
     }
     return created(where, type, components, values);
   }

@@ -38,8 +38,7 @@ final class ScheduleJson {
   private ScheduleJson() {}
 
   static String write(Schedule schedule) {
-    var declarations =
-        new Declarations(schedule.buffers(), schedule.flags(), schedule.lanes());
+    var declarations = new Declarations(schedule.buffers(), schedule.flags(), schedule.lanes());
     var steps =
         new Steps(
             schedule.name(),

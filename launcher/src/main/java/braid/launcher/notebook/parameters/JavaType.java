@@ -204,9 +204,7 @@ sealed interface JavaType {
 
     @Override
     public String literal(@Nullable Object value) {
-      return value instanceof List<?> list
-          ? "new " + source() + " {" + joined(list) + "}"
-          : "null";
+      return value instanceof List<?> list ? "new " + source() + " {" + joined(list) + "}" : "null";
     }
   }
 

@@ -400,8 +400,7 @@ class ChannelsTest {
       try (var stranger = stranger(connection.getShellPort(), "DEALER", "mine")) {
         awaitEnd(stranger);
       }
-      channels.send(
-          Channel.SHELL, Message.reply(received, "kernel_info_reply", new JsonObject()));
+      channels.send(Channel.SHELL, Message.reply(received, "kernel_info_reply", new JsonObject()));
       assertThat(client.recv()).asString().isEqualTo("<IDS|MSG>");
       // The same owner may come back under its name, as a front end that was restarted does.
       var again = context.createSocket(SocketType.DEALER);
@@ -410,8 +409,7 @@ class ChannelsTest {
       again.connect("tcp://127.0.0.1:" + connection.getShellPort());
       request(again, "2");
       channels.send(
-          Channel.SHELL,
-          Message.reply(requests.take(), "kernel_info_reply", new JsonObject()));
+          Channel.SHELL, Message.reply(requests.take(), "kernel_info_reply", new JsonObject()));
       assertThat(again.recv()).asString().isEqualTo("<IDS|MSG>");
     }
   }

@@ -104,8 +104,7 @@ public final class ProfileJson {
   }
 
   private static Profile read(String where, JsonElement json) {
-    var saved =
-        JSON.read(where, RecordJson.formatted(where, Profile.FORMAT, json), Saved.class);
+    var saved = JSON.read(where, RecordJson.formatted(where, Profile.FORMAT, json), Saved.class);
     var spans = new ArrayList<Span>();
     var unowned = new ArrayList<Activity>();
     // Earlier profiles have one engine per span, or none, and may have no labels.

@@ -140,13 +140,12 @@ public record StudyJson(
     if (fields.has(Configuration.Named.COLUMN)) {
       return new Configuration.Named(JSON.read(where, json, StepName.class).step());
     }
-    return JSON.read(
-        where,
-        json,
+    Class<? extends Configuration> type =
         fields.has("name")
             ? Configuration.OwnSchedule.class
             : fields.has("layout")
                 ? Configuration.LayoutTuning.class
-                : fields.has("ulyssesRanks") ? ContextParallel.class : Overlap.class);
+                : fields.has("ulyssesRanks") ? ContextParallel.class : Overlap.class;
+    return JSON.read(where, json, type);
   }
 }
