@@ -68,7 +68,7 @@ class RecordJsonTest {
         ":3   | :3e9                  | sample.count must be a whole number but was 3e9",
         ":3   | :\"3\"                | sample.count must be a whole number but was \"3\"",
         ":3   | :null                 | sample.count must be a whole number but was null",
-        ":3   | :3,\"count\":3        | sample must be JSON but is not: line 1 column 40 ($.count): field"
+        ":3   | :3,\"count\":3        | sample must be JSON but is not: line 1 column 39 ($.count): field"
             + " `count` is given twice; correct that place",
         "0.1  | NaN                  | sample must be JSON but is not: line 1 column 42",
         "0.1  | 1e999                | sample.seconds must be a number but was 1e999",

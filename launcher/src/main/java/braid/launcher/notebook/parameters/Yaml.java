@@ -6,10 +6,12 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
+import org.snakeyaml.engine.v2.api.ConstructNode;
 import org.snakeyaml.engine.v2.api.Load;
 import org.snakeyaml.engine.v2.api.LoadSettings;
 import org.snakeyaml.engine.v2.exceptions.MarkedYamlEngineException;
 import org.snakeyaml.engine.v2.exceptions.YamlEngineException;
+import org.snakeyaml.engine.v2.nodes.Node;
 import org.snakeyaml.engine.v2.nodes.ScalarNode;
 import org.snakeyaml.engine.v2.nodes.Tag;
 import org.snakeyaml.engine.v2.schema.CoreSchema;
@@ -17,7 +19,8 @@ import org.snakeyaml.engine.v2.schema.CoreSchema;
 /// Reads YAML 1.2 by its core schema: `no`, `on` and `12:30` are text, `1e-3` is a number. A
 /// repeated key is an error.
 final class Yaml {
-  private static final LoadSettings SETTINGS = LoadSettings.builder().setSchema(schema()).build();
+  private static final LoadSettings SETTINGS =
+      LoadSettings.builder().setSchema(new ExactNumbers()).build();
 
   /// A nonzero digit before the exponent.
   private static final Pattern NOT_ZERO = Pattern.compile("^[^eE]*[1-9]");
@@ -32,24 +35,23 @@ final class Yaml {
     }
   }
 
-  private static CoreSchema schema() {
-    var schema = new CoreSchema();
-    schema
-        .getSchemaTagConstructors()
-        .computeIfPresent(
-            Tag.FLOAT,
-            (_, usual) ->
-                node -> {
-                  var value = usual.construct(node);
-                  var text = ((ScalarNode) node).getValue();
-                  boolean outside =
-                      value instanceof Double number
-                          && ((number.isInfinite()
-                                  && !text.toLowerCase(Locale.ROOT).contains("inf"))
-                              || (number == 0 && NOT_ZERO.matcher(text).find()));
-                  return outside ? new OutOfRange(text) : value;
-                });
-    return schema;
+  private static final class ExactNumbers extends CoreSchema {
+    @Override
+    public Map<Tag, ConstructNode> getSchemaTagConstructors() {
+      var constructors = super.getSchemaTagConstructors();
+      constructors.computeIfPresent(Tag.FLOAT, (_, usual) -> node -> inRange(node, usual));
+      return constructors;
+    }
+
+    private static Object inRange(Node node, ConstructNode usual) {
+      var value = usual.construct(node);
+      var text = ((ScalarNode) node).getValue();
+      boolean outside =
+          value instanceof Double number
+              && ((number.isInfinite() && !text.toLowerCase(Locale.ROOT).contains("inf"))
+                  || (number == 0 && NOT_ZERO.matcher(text).find()));
+      return outside ? new OutOfRange(text) : value;
+    }
   }
 
   private static @Nullable Object load(String text) {

@@ -10,7 +10,6 @@ import braid.launcher.notebook.Notebooks.Code;
 import braid.model.MimeBundle;
 import com.google.gson.JsonParser;
 import java.io.IOException;
-import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class RecordedOutputsTest {
@@ -90,14 +89,15 @@ class RecordedOutputsTest {
   @Test
   void contentThatIsNotJsonIsRecordedAsTextAndNamed() {
     var shown = recorded.of(first);
-    shown.display(new MimeBundle(Map.of("application/json", "{a: 1}")), "");
+    shown.display(MimeBundle.text("t").with("application/json", "{a: 1}"), "");
     shown.end();
     is(
         first,
         """
         [{"output_type": "stream", "name": "stderr", "text": [
            "application/json content must be JSON but is not: line 1 column 3 ($.): not a JSON value; correct that place\\n"]},
-         {"output_type": "display_data", "metadata": {}, "data": {"application/json": "{a: 1}"}}]
+         {"output_type": "display_data", "metadata": {}, "data": {
+           "text/plain": ["t"], "application/json": "{a: 1}"}}]
         """);
   }
 
