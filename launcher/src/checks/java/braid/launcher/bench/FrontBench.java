@@ -1,5 +1,6 @@
 package braid.launcher.bench;
 
+import braid.launcher.Counted;
 import braid.launcher.experiment.Surroundings;
 import braid.natives.WholeFolder;
 import java.io.IOException;
@@ -52,7 +53,7 @@ record FrontBench(
     var peers = new ArrayList<FrontProcess>();
     for (int start = 1; start <= starts; start++) {
       for (int ranks : rankCounts) {
-        progress.accept("start %d of %d, %d ranks".formatted(start, starts, ranks));
+        progress.accept("start %d of %d, %s".formatted(start, starts, Counted.of(ranks, "rank")));
         braid
             .computeIfAbsent(ranks, _ -> new ArrayList<>())
             .add(in(directory -> FrontProcess.braid(ranks, warmUp, cells, directory)));
@@ -62,7 +63,7 @@ record FrontBench(
           .ifPresent(peers::add);
     }
     var table = new StringBuilder("| measurement |");
-    rankCounts.forEach(ranks -> table.append(ranks == 1 ? " 1 rank |" : " " + ranks + " ranks |"));
+    rankCounts.forEach(ranks -> table.append(" " + Counted.of(ranks, "rank") + " |"));
     table.append(
         " limit at %d ranks | ipyparallel, %d engines | Braid ÷ it |\n"
             .formatted(COMPARED_RANKS, COMPARED_RANKS));
@@ -88,7 +89,7 @@ record FrontBench(
         %s, %d cores, %d MiB; Java %s; %s, %s; load %.1f before and %.1f after.
 
         %s
-        - Median (10th to 90th percentile) of %d fresh fronts each, which took turns; of cells: %d in each, after %d to warm up.
+        - Median (10th to 90th percentile) of %s of each size, which took turns; of cells: %d in each, after %d to warm up.
         - Times of starts are taken from outside. Memory is that after the cells; OpenBLAS is not loaded.
         - %s
         """
@@ -103,7 +104,7 @@ record FrontBench(
             machine.get("load").getAsDouble(),
             Surroundings.machine().get("load").getAsDouble(),
             table,
-            starts,
+            Counted.of(starts, "fresh front"),
             cells,
             warmUp,
             peers.isEmpty()
