@@ -2,14 +2,16 @@ package braid;
 
 import braid.evidence.Study;
 import braid.internal.context.RankContext;
-import braid.internal.evidence.TuningProgress;
+import braid.internal.evidence.RankValues;
 import braid.internal.report.json.ReadingsJson;
 import braid.internal.report.progress.Progress;
+import braid.internal.report.progress.ProgressBar;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
 import braid.internal.report.value.Caveats;
 import braid.model.Configuration;
+import braid.model.MimeBundle;
 import braid.model.HardwareReading;
 import braid.model.Timing;
 import braid.schedule.simulation.Machine;
@@ -19,6 +21,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.UUID;
 import java.util.function.Function;
 import java.util.function.Supplier;
 
@@ -33,7 +36,7 @@ final class Candidates {
   private final Timing form;
   private final long order;
   private final Optional<Machine> machine;
-  private final Optional<TuningProgress> progress;
+  private final Optional<ProgressBar> progress;
 
   /// @param configurations number of candidates without the reference
   /// @param warmup untimed iterations before each measurement
@@ -56,19 +59,26 @@ final class Candidates {
     progress =
         group.rank() == ROOT
             ? Optional.of(
-                new TuningProgress(
-                    RankContext.current().outbox(),
-                    "tuner-" + Long.toHexString(order),
-                    configurations + 1,
-                    (configurations + 2) * plan.first()))
+                new ProgressBar(
+                        "tuning",
+                        configurations + 1 + (configurations + 2) * plan.first(),
+                        "building and verifying %d configurations".formatted(configurations + 1),
+                        RankContext.current().outbox())
+                    .ticking())
             : Optional.empty();
     int least = Ranking.leastRounds(configurations);
     if (plan.mostRounds() < least) {
-      progress.ifPresent(
-          n ->
-              n.note(
-                  "%d rounds are too few to call one of %d configurations better; it takes %d: repeats(%d)"
-                      .formatted(plan.mostRounds(), configurations, least, least)));
+      note(
+          "%d rounds are too few to call one of %d configurations better; it takes %d: repeats(%d)"
+              .formatted(plan.mostRounds(), configurations, least, least));
+    }
+  }
+
+  /// Shows a line beside the progress, on rank 0.
+  private void note(String line) {
+    if (group.rank() == ROOT) {
+      var outbox = RankContext.current().outbox();
+      outbox.display(MimeBundle.text(line).asProgress(), "note-" + UUID.randomUUID());
     }
   }
 
@@ -135,12 +145,11 @@ final class Candidates {
       List<String> notes) {
     var candidates = new ArrayList<Candidate>();
     var load = new MachineLoad(group);
-    progress.ifPresent(n -> notes.forEach(n::note));
+    notes.forEach(this::note);
     try (var _ = Progress.reportedElsewhere()) {
-      work.forEach(
-          (configuration, built) -> candidates.add(new Candidate(configuration, built.get())));
+      work.forEach((configuration, built) -> candidates.add(new Candidate(configuration, built.get())));
       for (var candidate : candidates) {
-        progress.ifPresent(n -> n.verifying(candidate.configuration().toString()));
+        progress.ifPresent(bar -> bar.step("verifying " + candidate.configuration()));
         candidate.work().verify();
       }
       var columns = problem.apply(candidates.getFirst().work());
@@ -150,12 +159,16 @@ final class Candidates {
       }
       Caveats.put(group.context().backend().ranksPerDevice(), columns);
       var others = load.note(ROOT);
-      progress.ifPresent(n -> others.ifPresent(n::note));
+      others.ifPresent(this::note);
       var study = measure(candidates, columns);
-      progress.ifPresent(n -> n.found(study));
+      progress.ifPresent(
+          bar -> {
+            bar.finish("done after " + study.repeats() + " rounds");
+            RankContext.current().outbox().publish(RankValues.bundle(study));
+          });
       return study;
     } finally {
-      progress.ifPresent(TuningProgress::close);
+      progress.ifPresent(ProgressBar::close);
       candidates.reversed().forEach(each -> each.work().close());
     }
   }
@@ -212,12 +225,12 @@ final class Candidates {
     do {
       rounds.measure(
           (int) more,
-          e -> progress.ifPresent(n -> n.measuring(entries.get(e).configuration().toString())));
+          e -> progress.ifPresent(bar -> bar.step(entries.get(e).configuration().toString())));
       slowest = slowestOfAllRanks(rounds.nanos());
       long decided = group.rank() == ROOT ? plan.more(slowest, System.nanoTime() - startNanos) : 0;
       more = group.broadcast(decided, ROOT);
-      int all = entries.size() * (slowest[0].length + (int) more);
-      progress.ifPresent(n -> n.expecting(all));
+      int all = entries.size() - 1 + entries.size() * (slowest[0].length + (int) more);
+      progress.ifPresent(bar -> bar.expect(all));
     } while (more > 0);
     group.context().spentDeciding(System.nanoTime() - startNanos);
     return slowest;

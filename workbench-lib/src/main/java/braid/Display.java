@@ -1,10 +1,10 @@
 package braid;
 
 import braid.internal.context.RankContext;
-import braid.internal.evidence.HandedOver;
+import braid.internal.evidence.RankValues;
 import braid.internal.rank.Outbox;
 import braid.internal.report.Renderings;
-import braid.internal.report.progress.ProgressLoop;
+import braid.internal.report.progress.ProgressBar;
 import braid.model.BraidException;
 import braid.model.Displayable;
 import braid.model.MimeBundle;
@@ -48,7 +48,7 @@ public final class Display {
     if (MIME_TYPE.matcher(idOrType).matches()) {
       return display(as(idOrType, String.valueOf(value)));
     }
-    outbox().display(HandedOver.onRank(value), idOrType);
+    outbox().display(RankValues.bundle(value), idOrType);
     return new Display(idOrType);
   }
 
@@ -79,7 +79,7 @@ public final class Display {
   /// Replaces the value shown under a name, in every cell of the notebook that shows it.
   public static void updateDisplay(String id, @Nullable Object value) {
     Given.check("id", id);
-    outbox().update(HandedOver.onRank(value), id);
+    outbox().update(RankValues.bundle(value), id);
   }
 
   /// Replaces the shown value.
@@ -98,7 +98,7 @@ public final class Display {
   public static <T> Iterable<T> progress(Collection<T> items, String subject) {
     Given.check("items", items);
     Given.check("subject", subject);
-    return () -> new ProgressLoop<>(items, subject, outbox());
+    return () -> ProgressBar.loop(items, subject, outbox());
   }
 
   /// Wraps a value so that all of it is shown, not only its first rows or elements.

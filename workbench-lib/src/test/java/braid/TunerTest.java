@@ -126,9 +126,9 @@ class TunerTest {
 
     var shown = List.copyOf(ofRanks.get(0).shown());
     assertThat(shown.getFirst())
-        .startsWith("display tuner-")
+        .startsWith("display progress-")
         .contains("verifying 2 configurations");
-    assertThat(shown.getLast()).startsWith("update tuner-").contains("tuning 20/20 · done");
+    assertThat(shown.getLast()).startsWith("update progress-").contains("tuning 20/20 · done");
     assertThat(ofRanks.get(0).published())
         .filteredOn(b -> b.data().containsKey(StudyJson.MIME))
         .hasSize(1);

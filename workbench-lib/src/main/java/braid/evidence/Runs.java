@@ -8,6 +8,7 @@ import braid.internal.report.value.Caveats;
 import braid.model.BraidException;
 import braid.model.Displayable;
 import braid.model.MimeBundle;
+import braid.natives.WholeFolder;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -102,7 +103,7 @@ public final class Runs implements Displayable {
         write(evidence, unfinished);
         Files.move(unfinished, finished, StandardCopyOption.ATOMIC_MOVE);
       } finally {
-        delete(unfinished);
+        WholeFolder.delete(unfinished);
       }
     } catch (IOException e) {
       throw new BraidException("a run could not be saved in " + directory + ": " + e, e);
@@ -235,17 +236,6 @@ public final class Runs implements Displayable {
       return Files.readString(run.resolve(HEADLINE)).strip();
     } catch (IOException e) {
       return "(its headline could not be read: " + e + ")";
-    }
-  }
-
-  private static void delete(Path unfinished) throws IOException {
-    if (!Files.exists(unfinished)) {
-      return;
-    }
-    try (var files = Files.walk(unfinished)) {
-      for (var path : files.sorted(Comparator.reverseOrder()).toList()) {
-        Files.delete(path);
-      }
     }
   }
 

@@ -19,8 +19,9 @@ import braid.model.Configuration;
 import braid.model.Configuration.Named;
 import braid.model.Configuration.OwnSchedule;
 import braid.model.Estimate;
-import braid.model.HardwareReading;
 import braid.model.MimeBundle;
+import braid.model.Overlap;
+import braid.model.HardwareReading;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -41,7 +42,7 @@ import tech.tablesaw.api.Table;
 /// Measurements of the tuner: every configuration in every round, beside the reference, which runs
 /// twice per round to show how much two measurements of the same work differ. Of a pipeline, the
 /// configurations are tunings and schedules of one's own, and the reference is unfused; of steps,
-/// they are names. A time is always the slowest rank's. Readings of the hardware after each
+/// they are names. A time is always that of the slowest rank. Readings of the hardware after each
 /// measurement are kept beside the times, if available.
 ///
 /// If ranks shared a GPU, the times are no evidence ([#timesCount]): no configuration is judged,
@@ -177,13 +178,10 @@ public record Study<C extends Configuration>(
   }
 
   private static List<HardwareReading> known(List<HardwareReading> readings) {
-    return readings.stream().allMatch(HardwareReading.NONE::equals)
-        ? List.of()
-        : List.copyOf(readings);
+    return readings.stream().allMatch(HardwareReading.NONE::equals) ? List.of() : List.copyOf(readings);
   }
 
-  private static void requireReadings(
-      String configuration, int times, List<HardwareReading> readings) {
+  private static void requireReadings(String configuration, int times, List<HardwareReading> readings) {
     if (!readings.isEmpty() && readings.size() != times) {
       throw new BraidException(
           "a study needs a reading of the hardware for each time or none but has %d of %s for %d times"
@@ -221,14 +219,14 @@ public record Study<C extends Configuration>(
         kept.problem(),
         kept.ranks(),
         kept.seed(),
-        kept.unfusedFirst(),
-        kept.unfusedAgain(),
+        kept.unfusedNanos(),
+        kept.unfusedAgainNanos(),
         kept.trials().stream()
             .map(t -> new Trial<>(t.configuration(), t.nanos(), t.readings()))
             .toList(),
         kept.unfusedReadings(),
-        kept.reference(),
-        kept.prediction().map(each -> new Prediction(each.machine(), each.nanos())),
+        kept.referenceConfiguration(),
+        kept.predictedOn().map(machine -> new Prediction(machine, kept.predictedNanos())),
         kept.measuredNanos());
   }
 
@@ -237,16 +235,19 @@ public record Study<C extends Configuration>(
         trials.stream()
             .map(t -> new StudyJson.Trial(t.configuration(), t.nanos(), t.readings()))
             .toList();
+    boolean step = reference instanceof Configuration.Named;
     return new StudyJson(
             problem,
             ranks,
             seed,
+            step ? Optional.of(reference.toString()) : Optional.empty(),
+            step || reference.equals(Overlap.unfused()) ? Optional.empty() : Optional.of(reference),
             unfusedFirst,
             unfusedAgain,
             kept,
             unfusedReadings,
-            reference,
-            prediction.map(each -> new StudyJson.Prediction(each.machine(), each.nanos())),
+            prediction.map(Prediction::machine),
+            prediction.map(Prediction::nanos).orElse(List.of()),
             measuredNanos)
         .write();
   }
@@ -344,17 +345,14 @@ public record Study<C extends Configuration>(
 
   /// Returns the median time of a configuration of this study.
   public double medianNanos(C configuration) {
-    return configuration.equals(reference)
-        ? unfusedMedianNanos()
-        : trial(configuration).medianNanos();
+    return configuration.equals(reference) ? unfusedMedianNanos() : trial(configuration).medianNanos();
   }
 
   /// Returns the share by which one configuration takes longer than another, negative if it is
   /// faster: the quotient of their medians minus 1. For the interval, times are compared within
   /// each round; it has 95% confidence, given enough rounds, and contains the quotient.
   public Estimate excess(C configuration, C reference) {
-    return PairedSamples.excess(
-            doubles(nanos(reference)), doubles(nanos(configuration)), Ranking.CONFIDENCE)
+    return PairedSamples.excess(doubles(nanos(reference)), doubles(nanos(configuration)), Ranking.CONFIDENCE)
         .withValue(medianNanos(configuration) / medianNanos(reference) - 1);
   }
 

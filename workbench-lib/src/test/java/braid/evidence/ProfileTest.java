@@ -44,17 +44,17 @@ class ProfileTest {
       delimiter = '|',
       quoteCharacter = '`',
       value = {
-        "\"size\":2          | \"size\":2.5         | `size` must be a whole number but was 2.5",
-        "\"size\":2          | \"size\":\"2\"       | `size` must be a whole number but was \"2\"",
+        "\"size\":2          | \"size\":2.5         | profile.size must be a whole number but was 2.5",
+        "\"size\":2          | \"size\":\"2\"       | profile.size must be a whole number but was \"2\"",
         "\"rank\":1,         | \"\":1,              | unknown field",
-        "\"rank\":1,         | ''                   | not JSON",
-        "\"streams\":[       | \"streams\":[7,      | `streams` must be an array of strings but was 7",
-        "\"GEMM\"            | \"GEM\"              | must be one of GEMM, ATTENTION, COPY, REDUCE, LOCAL, WAIT, SIGNAL but was GEM",
+        "\"rank\":1,         | ''                   | must be JSON but is not: line 1 column ",
+        "\"streams\":[       | \"streams\":[7,      | profile.streams[0] must be a string but was 7",
+        "\"GEMM\"            | \"GEM\"              | must be one of GEMM, ATTENTION, COPY, REDUCE, LOCAL, WAIT, SIGNAL but was \"GEM\"",
         "braid.profile/1     | braid.profile/9      | must be \"braid.profile/1\" but was \"braid.profile/9\"",
         "\"rank\":1          | \"rank\":2           | rank must be 0..1 but was 2 of 2",
         "[0,0,0,0,           | [0,0,9,0,            | entry 9 of `stages`",
         "[0,0,0,0,           | [7,0,0,0,            | iteration must be 0..1 but was 7",
-        "[0,0,0,0,           | [0,0,0,              | must be rows of 9 whole numbers",
+        "[0,0,0,0,           | [0,0,0,              | `spans` must be rows of 9 whole numbers but one is [0, 0, 0, ",
       })
   void damagedJsonIsAOneLineError(String original, String replacement, String message) {
     var json = PROFILE.toJson();
@@ -92,7 +92,7 @@ class ProfileTest {
     assertThat(ProfileJson.read(first).counters()).isEmpty();
     assertThat(ProfileJson.read(first).spans()).isEqualTo(counted.spans());
     assertThatThrownBy(() -> ProfileJson.read(json.replace("\"replays\":1", "\"replays\":1.5")))
-        .hasMessage("profile `counters`: `replays` must be a whole number but was 1.5");
+        .hasMessage("profile.counters.replays must be a whole number but was 1.5");
     assertThatThrownBy(() -> ProfileJson.read(json.replace("\"replays\":1", "\"replays\":-1")))
         .hasMessage("a counter must be 0 or more but `replays` was -1");
   }

@@ -448,13 +448,13 @@ class StudyTest {
     var json = study().toJson();
     assertThatThrownBy(() -> Study.fromJson(json.replace("PIPELINED", "MAGIC")))
         .hasMessage(
-            "study `trials`: field `method` must be one of PIPELINED, DIRECT, RING, BULK, UNFUSED but"
-                + " was MAGIC");
+            "study.trials[0].method must be one of PIPELINED, DIRECT, RING, BULK, UNFUSED but was"
+                + " \"MAGIC\"");
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"workers\":0", "\"workers\":3")))
         .hasMessage(
-            "study `trials`: workers must be 0 over copy_engine but were 3; call over(WORKERS) first");
+            "study.trials[0]: workers must be 0 over copy_engine but were 3; call over(WORKERS) first");
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"replayed\":false", "\"replayed\":0")))
-        .hasMessage("study `trials`: field `replayed` must be true or false but was 0");
+        .hasMessage("study.trials[0].replayed must be true or false but was 0");
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"ranks\":4,", "")))
         .hasMessage("study: field `ranks` is missing");
     assertThatThrownBy(() -> Study.fromJson(json.substring(9)))

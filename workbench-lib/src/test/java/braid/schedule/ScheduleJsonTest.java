@@ -81,7 +81,7 @@ class ScheduleJsonTest {
         "\"dtype\":\"FP32\" | \"dtype\":\"FP31\" | .dtype must be one of FP32, ",
         "\"rows\":3 | \"rows\":9 | a region must lie in rows 0..5 of `gathered input` on rank 0 but was 9",
         "braid-schedule-1 | braid-schedule-2 | field `format` must be \"braid-schedule-1\"",
-        "{\"format\" | [{\"format\" | schedule: not JSON: ",
+        "{\"format\" | [{\"format\" | schedule must be JSON but is not: line 1 column ",
       })
   void wrongDocumentIsRefusedInOneLine(String right, String wrong, String message) {
     var json = Schedule.of(SPEC, Overlap.unfused(), 2).toJson();

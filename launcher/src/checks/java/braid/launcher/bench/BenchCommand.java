@@ -13,7 +13,7 @@ import picocli.CommandLine.Spec;
     subcommands = {
       FrontCommand.class,
       GpuCommand.class,
-      StartProbe.class,
+      FrontProbe.class,
     },
     mixinStandardHelpOptions = true,
     synopsisSubcommandLabel = "COMMAND",

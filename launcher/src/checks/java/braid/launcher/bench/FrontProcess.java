@@ -1,58 +1,50 @@
 package braid.launcher.bench;
 
+import braid.internal.json.RecordJson;
+import braid.launcher.bench.FrontProbe.CellMillis;
 import braid.launcher.cli.home.Installation;
-import braid.model.BraidException;
-import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.function.Predicate;
+import java.util.function.BiPredicate;
 
 /// A front and its ranks in fresh processes, timed from their start as by a shell, with their
 /// memory when idle: Braid's, or ipyparallel's client, controller and engines.
 ///
 /// @param rankMiB resident memory of each rank
 /// @param frontMiB resident memory of all other processes
-/// @param totalMiB memory of all with shared pages divided; empty if Linux does not count it
-/// @param cellMillis times of cells by kind, of ipyparallel
+/// @param totalMiB memory of all with shared pages divided; 0 if Linux does not count it
 record FrontProcess(
     double readySeconds,
     double firstSeconds,
+    CellMillis cells,
     List<Double> rankMiB,
     double frontMiB,
-    List<Double> totalMiB,
-    int processes,
-    Map<String, List<Double>> cellMillis) {
+    double totalMiB,
+    int processes) {
   static final String PEER_REMEDY = "apt-get install python3-ipyparallel";
 
+  private static final Duration PATIENCE = Duration.ofSeconds(90);
   private static final String SCRIPT = "/braid/bench/ipyparallel_front.py";
   private static final Path PYTHON = Path.of("/usr/bin/python3");
   private static final double KIB_PER_MIB = 1024;
 
-  static FrontProcess braid(int ranks, Path directory) throws IOException, InterruptedException {
+  /// Starts Braid in a directory and runs cells in it.
+  static FrontProcess braid(int ranks, int warmUp, int cells, Path directory)
+      throws IOException, InterruptedException {
     var command = new ArrayList<>(Installation.command());
-    command.addAll(
-        List.of("bench", "start-probe", "--ranks", Integer.toString(ranks), "--home", "."));
-    try (var child =
-        new TimedChild("braid", command, Map.of(), directory, Duration.ofSeconds(30))) {
-      var ready = child.expect(StartProbe.READY);
-      var first = child.expect(StartProbe.FIRST);
-      if (!first.line().equals(StartProbe.FIRST + "2")) {
-        throw new BraidException("the first cell of a fresh braid returned " + first.line());
-      }
-      return measured(child, each -> !each.equals(child.handle()), ready, first, Map.of());
-    }
+    command.addAll(List.of("bench", "front-probe", ranks + "", warmUp + "", cells + ""));
+    return measured(command, Map.of(), directory, (process, front) -> !process.equals(front))
+        .orElseThrow();
   }
 
-  /// Starts ipyparallel in a directory of its own and runs cells in it; empty if it is not
-  /// installed.
-  static Optional<FrontProcess> ipyparallel(int warmUp, int cells, Path directory)
+  /// Starts ipyparallel in a directory and runs cells in it; empty if it is not installed.
+  static Optional<FrontProcess> ipyparallel(int engines, int warmUp, int cells, Path directory)
       throws IOException, InterruptedException {
     if (!Files.isExecutable(PYTHON)) {
       return Optional.empty();
@@ -64,82 +56,54 @@ record FrontProcess(
       }
       Files.copy(source, script);
     }
-    var command = new ArrayList<>(List.of(PYTHON.toString(), script.toString()));
-    List.of(FrontBench.PEER_ENGINES, warmUp, cells).forEach(count -> command.add(count + ""));
     var home = directory.toString();
-    var environment =
+    return measured(
+        List.of(PYTHON.toString(), script.toString(), engines + "", warmUp + "", cells + ""),
         Map.of(
             "HOME", home,
             "IPYTHONDIR", home + "/ipython",
             "JUPYTER_CONFIG_DIR", home + "/config",
             "JUPYTER_DATA_DIR", home + "/data",
-            "JUPYTER_RUNTIME_DIR", home + "/runtime");
-    try (var child =
-        new TimedChild("ipyparallel", command, environment, directory, Duration.ofSeconds(90))) {
+            "JUPYTER_RUNTIME_DIR", home + "/runtime"),
+        directory,
+        (process, _) -> process.info().commandLine().orElse("").contains("ipyparallel.engine"));
+  }
+
+  private static Optional<FrontProcess> measured(
+      List<String> command,
+      Map<String, String> environment,
+      Path directory,
+      BiPredicate<ProcessHandle, ProcessHandle> isRank)
+      throws IOException, InterruptedException {
+    try (var child = new TimedChild("the front", command, environment, directory, PATIENCE)) {
       var ready = child.next();
       if (ready.line().equals("absent")) {
         return Optional.empty();
       }
-      if (!ready.line().equals("ready")) {
-        throw new BraidException("ipyparallel must print \"ready\" but printed " + ready.line());
-      }
       var first = child.expect("first");
-      var times = JsonParser.parseString(child.expect("{").line()).getAsJsonObject();
-      var cellMillis = new HashMap<String, List<Double>>();
-      times
-          .asMap()
-          .forEach(
-              (kind, all) ->
-                  cellMillis.put(
-                      kind,
-                      all.getAsJsonArray().asList().stream()
-                          .map(value -> value.getAsDouble())
-                          .toList()));
-      return Optional.of(
-          measured(
-              child,
-              each -> each.info().commandLine().orElse("").contains("ipyparallel.engine"),
-              ready,
-              first,
-              cellMillis));
-    }
-  }
-
-  List<Double> cells(CellRounds.CellKind kind) {
-    return cellMillis.getOrDefault(kind.title(), List.of());
-  }
-
-  private static FrontProcess measured(
-      TimedChild child,
-      Predicate<ProcessHandle> isRank,
-      TimedChild.Line ready,
-      TimedChild.Line first,
-      Map<String, List<Double>> cellMillis) {
-    var processes = new ArrayList<>(child.descendants());
-    processes.add(child.handle());
-    var ranks = new ArrayList<Double>();
-    double front = 0;
-    double total = 0;
-    for (var process : processes) {
-      var folder = Path.of("/proc", Long.toString(process.pid()));
-      double resident = mebibytes(folder.resolve("status"), "VmRSS:");
-      if (isRank.test(process)) {
-        ranks.add(resident);
-      } else {
-        front += resident;
+      var json = RecordJson.parse("times of cells", child.expect("{").line());
+      var cells = new RecordJson().read("times of cells", json, CellMillis.class);
+      var processes = new ArrayList<>(child.descendants());
+      processes.add(child.handle());
+      var ranks = new ArrayList<Double>();
+      double front = 0;
+      double total = 0;
+      for (var process : processes) {
+        var folder = Path.of("/proc", Long.toString(process.pid()));
+        double resident = mebibytes(folder.resolve("status"), "VmRSS:");
+        if (isRank.test(process, child.handle())) {
+          ranks.add(resident);
+        } else {
+          front += resident;
+        }
+        // Resident pages that processes share count fully for each; the proportional set divides
+        // them.
+        total += mebibytes(folder.resolve("smaps_rollup"), "Pss:");
       }
-      // Resident pages that processes share count fully for each; the proportional set divides
-      // them.
-      total += mebibytes(folder.resolve("smaps_rollup"), "Pss:");
+      return Optional.of(
+          new FrontProcess(
+              ready.seconds(), first.seconds(), cells, ranks, front, total, processes.size()));
     }
-    return new FrontProcess(
-        ready.seconds(),
-        first.seconds(),
-        ranks,
-        front,
-        total > 0 ? List.of(total) : List.of(),
-        processes.size(),
-        cellMillis);
   }
 
   /// Returns a field of a file of /proc; 0 if the process has just ended or Linux lacks the field.

@@ -18,11 +18,11 @@ import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
 import braid.natives.WholeFile;
+import braid.natives.WholeFolder;
 import braid.schedule.simulation.Machine;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -137,7 +137,7 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
     try {
       return measure(options, workloads, predicted, title, directory);
     } finally {
-      remove(directory);
+      WholeFolder.delete(directory);
     }
   }
 
@@ -253,13 +253,5 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
     var err = spec.commandLine().getErr();
     err.println("braid bench: " + line);
     err.flush();
-  }
-
-  private static void remove(Path directory) throws IOException {
-    try (var files = Files.walk(directory)) {
-      for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
-        Files.delete(file);
-      }
-    }
   }
 }

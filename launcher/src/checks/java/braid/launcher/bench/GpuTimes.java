@@ -3,7 +3,6 @@ package braid.launcher.bench;
 import braid.bench.MethodTimes;
 import braid.launcher.cell.CellOutput;
 import braid.model.MimeBundle;
-import java.io.IOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -61,13 +60,5 @@ final class GpuTimes implements CellOutput {
     if (displayId.isEmpty()) {
       other.accept(bundle.text());
     }
-  }
-
-  @Override
-  public void update(MimeBundle bundle, String displayId) {}
-
-  @Override
-  public String readLine(String prompt) throws IOException {
-    throw new IOException("benchmarks provide no input");
   }
 }

@@ -4,7 +4,7 @@ import braid.internal.report.statistics.Spread;
 import java.util.List;
 
 /// A measured quantity: its median, and the range of most repeats.
-public record Measure(double median, double low, double high, int repeats) {
+public record Measure(double median, double low, double high) {
   /// Returns the full range of a few repeats.
   public static Measure range(List<Double> values) {
     return between(values, 0, 1);
@@ -18,14 +18,6 @@ public record Measure(double median, double low, double high, int repeats) {
   private static Measure between(List<Double> values, double low, double high) {
     var array = values.stream().mapToDouble(Double::doubleValue).toArray();
     return new Measure(
-        Spread.quantile(array, 0.5),
-        Spread.quantile(array, low),
-        Spread.quantile(array, high),
-        array.length);
-  }
-
-  /// Returns an exact value: a count, or a ratio of medians.
-  public static Measure exactly(double value) {
-    return new Measure(value, value, value, 1);
+        Spread.quantile(array, 0.5), Spread.quantile(array, low), Spread.quantile(array, high));
   }
 }

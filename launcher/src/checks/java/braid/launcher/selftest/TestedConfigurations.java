@@ -2,7 +2,6 @@ package braid.launcher.selftest;
 
 import braid.launcher.cell.CellOutput;
 import braid.model.MimeBundle;
-import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
@@ -53,13 +52,5 @@ public final class TestedConfigurations implements CellOutput {
     if (displayId.isEmpty()) {
       other.accept(bundle.text() + "\n");
     }
-  }
-
-  @Override
-  public void update(MimeBundle bundle, String displayId) {}
-
-  @Override
-  public String readLine(String prompt) throws IOException {
-    throw new IOException("self-tests provide no input");
   }
 }

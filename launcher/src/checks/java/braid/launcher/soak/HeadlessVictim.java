@@ -8,7 +8,6 @@ import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.model.MimeBundle;
-import java.io.IOException;
 import java.time.Duration;
 import java.util.Optional;
 
@@ -43,11 +42,6 @@ final class HeadlessVictim implements Victim {
     @Override
     public void update(MimeBundle bundle, String displayId) {
       cell.append(bundle.text());
-    }
-
-    @Override
-    public String readLine(String prompt) throws IOException {
-      throw new IOException("soaks provide no input");
     }
   }
 

@@ -2,12 +2,12 @@ package braid.launcher.soak;
 
 import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
+import braid.natives.WholeFolder;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.TreeSet;
@@ -53,11 +53,7 @@ public record SoakRun(
     try {
       attackAll(home, report);
     } finally {
-      try (var files = Files.walk(home)) {
-        for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
-          Files.delete(file);
-        }
-      }
+      WholeFolder.delete(home);
     }
     var left = new TreeSet<>(Traces.temporary());
     left.removeAll(before);

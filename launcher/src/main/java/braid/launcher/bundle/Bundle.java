@@ -1,10 +1,10 @@
 package braid.launcher.bundle;
 
 import braid.launcher.experiment.GitState;
+import braid.natives.WholeFolder;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
@@ -48,7 +48,7 @@ public record Bundle(
       return "%s, %s; there: tar xf %s && %s/bin/braid doctor"
           .formatted(file, Archive.mib(bytes), file.getFileName(), FOLDER);
     } finally {
-      delete(work);
+      WholeFolder.delete(work);
     }
   }
 
@@ -96,14 +96,6 @@ public record Bundle(
                 file.toString().matches(".*(?<!\\.out)\\.ipynb") && Files.isRegularFile(file))) {
       for (var notebook : files) {
         Files.copy(notebook, into.resolve(notebook.getFileName().toString()));
-      }
-    }
-  }
-
-  private static void delete(Path folder) throws IOException {
-    try (var files = Files.walk(folder)) {
-      for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
-        Files.delete(file);
       }
     }
   }

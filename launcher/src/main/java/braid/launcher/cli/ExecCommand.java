@@ -4,11 +4,11 @@ import braid.launcher.ExitCode;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellOutput;
-import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.home.WorkOptions;
 import braid.launcher.cli.home.WorkingDirectory;
+import braid.launcher.cli.run.RunFacts;
 import braid.launcher.cli.run.SignalledSession;
 import braid.launcher.compile.Program;
 import braid.launcher.experiment.Experiment;
@@ -115,9 +115,6 @@ final class ExecCommand implements Callable<Integer> {
         stdout(bundle.text().stripTrailing() + "\n");
       }
     }
-
-    @Override
-    public void update(MimeBundle bundle, String displayId) {}
 
     @Override
     public String readLine(String prompt) throws IOException {

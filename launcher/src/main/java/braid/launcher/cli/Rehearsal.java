@@ -5,10 +5,9 @@ import braid.launcher.cell.CellOutput;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.model.BackendKind;
-import braid.model.MimeBundle;
+import braid.natives.WholeFolder;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 
@@ -36,25 +35,6 @@ public final class Rehearsal {
           "%who",
           "System.exit(0);");
 
-  private static final class DiscardedOutput implements CellOutput {
-    @Override
-    public void stdout(String text) {}
-
-    @Override
-    public void stderr(String text) {}
-
-    @Override
-    public void display(MimeBundle bundle, String displayId) {}
-
-    @Override
-    public void update(MimeBundle bundle, String displayId) {}
-
-    @Override
-    public String readLine(String prompt) throws IOException {
-      throw new IOException("no user");
-    }
-  }
-
   private Rehearsal() {}
 
   public static void main(String[] args) throws IOException {
@@ -63,16 +43,12 @@ public final class Rehearsal {
     var options = new SessionOptions(1, BackendKind.HOST, Optional.empty(), home);
     try (var session = Session.start(options)) {
       for (int i = 0; i < CELLS.size(); i++) {
-        var outcome = session.run(new Cell("cell " + (i + 1), CELLS.get(i)), new DiscardedOutput());
+        var outcome = session.run(new Cell("cell " + (i + 1), CELLS.get(i)), new CellOutput() {});
         var _ = session.assistant().complete("System.out.pri", 14);
         System.out.println(CELLS.get(i) + " -> " + outcome);
       }
     }
-    try (var files = Files.walk(home)) {
-      for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
-        Files.delete(file);
-      }
-    }
+    WholeFolder.delete(home);
     System.exit(0);
   }
 }

@@ -1,7 +1,6 @@
 package braid.launcher.cli;
 
 import braid.launcher.ExitCode;
-import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.home.WorkOptions;
@@ -10,6 +9,7 @@ import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.run.ParameterList;
 import braid.launcher.cli.run.ReportFacts;
 import braid.launcher.cli.run.ReportOptions;
+import braid.launcher.cli.run.RunFacts;
 import braid.launcher.cli.run.RunInput;
 import braid.launcher.cli.run.RunInputs;
 import braid.launcher.experiment.Experiment;
@@ -213,7 +213,7 @@ final class RunCommand implements Callable<Integer> {
     var options = work.session(ranks.session(env, machine, home));
     return untilDecided == null
         ? options
-        : options.withUntilDecided(TimeLimits.duration("--until-decided", untilDecided));
+        : options.untilDecided(TimeLimits.duration("--until-decided", untilDecided));
   }
 
   /// Returns true for papermill's form: a notebook and its output. With a folder as output both are

@@ -67,8 +67,6 @@ public final class CellCompiler implements AutoCloseable {
   private final SourceCodeAnalysis analysis;
   private int compiled;
   private final List<StandardJavaFileManager> files = new ArrayList<>();
-  private long evalNanos;
-  private long splitNanos;
 
   public CellCompiler(ExecutionControl control) {
     var provider =
@@ -120,19 +118,14 @@ public final class CellCompiler implements AutoCloseable {
   }
 
   public List<SnippetEvent> eval(String source) {
-    long start = System.nanoTime();
-    try {
-      return lock.hold(
-          () -> {
-            VALUE.matcher(source).results().forEach(name -> used.add(name.group()));
-            var events = shell.eval(source);
-            events.stream().map(SnippetEvent::snippet).forEach(this::dropOldValues);
-            compiled += events.size();
-            return events;
-          });
-    } finally {
-      evalNanos += System.nanoTime() - start;
-    }
+    return lock.hold(
+        () -> {
+          VALUE.matcher(source).results().forEach(name -> used.add(name.group()));
+          var events = shell.eval(source);
+          events.stream().map(SnippetEvent::snippet).forEach(this::dropOldValues);
+          compiled += events.size();
+          return events;
+        });
   }
 
   /// Number of snippets compiled so far. At each compilation JShell lists all their classes and
@@ -167,28 +160,15 @@ public final class CellCompiler implements AutoCloseable {
     }
   }
 
-  /// Total evaluation time so far, including execution.
-  public long evalNanos() {
-    return evalNanos;
-  }
-
-  /// Total time spent splitting cells so far.
-  public long splitNanos() {
-    return splitNanos;
-  }
-
   /// Splits a cell. The whole cell is split before anything runs, so that a truncated cell does not
   /// run partially.
   ///
   /// @throws CompileError if the last part is not complete
   public List<Piece> split(Cell cell) throws CompileError {
-    long start = System.nanoTime();
     try {
       return new CellSplitter(cell, this::analyse).pieces();
     } catch (StackOverflowError e) {
       throw CompileError.tooDeep(cell);
-    } finally {
-      splitNanos += System.nanoTime() - start;
     }
   }
 

@@ -3,6 +3,7 @@ package braid.launcher.compile;
 import braid.launcher.InputFile;
 import braid.launcher.fanout.StopChecks;
 import braid.model.BraidException;
+import braid.natives.WholeFolder;
 import com.sun.source.tree.ClassTree;
 import com.sun.source.util.JavacTask;
 import java.io.File;
@@ -12,7 +13,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -47,7 +47,7 @@ public record Program(Path file, String source, String name, Path folder) implem
     try {
       return compile(file, source, classPath, folder, log);
     } catch (IOException | RuntimeException | Error e) {
-      delete(folder);
+      WholeFolder.delete(folder);
       throw e;
     }
   }
@@ -120,16 +120,8 @@ public record Program(Path file, String source, String name, Path folder) implem
     }
   }
 
-  private static void delete(Path folder) throws IOException {
-    try (var all = Files.walk(folder)) {
-      for (var file : all.sorted(Comparator.reverseOrder()).toList()) {
-        Files.delete(file);
-      }
-    }
-  }
-
   @Override
   public void close() throws IOException {
-    delete(folder);
+    WholeFolder.delete(folder);
   }
 }

@@ -1,5 +1,6 @@
 package braid.launcher.experiment;
 
+import braid.internal.json.RecordJson;
 import braid.launcher.ranks.ProcessState;
 import braid.model.BraidException;
 import braid.model.Displayable;
@@ -9,8 +10,6 @@ import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
-import com.google.gson.JsonParser;
 import com.google.gson.JsonPrimitive;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -59,7 +58,7 @@ public record Manifest(JsonObject json) implements Displayable {
   /// @throws BraidException if the file is not a manifest of this format
   public static Manifest read(Path file) {
     try {
-      var element = JsonParser.parseString(Files.readString(file));
+      var element = RecordJson.parse(file.toString(), Files.readString(file));
       if (element instanceof JsonObject json
           && json.get("format") instanceof JsonPrimitive format
           && format.getAsString().equals(FORMAT)) {
@@ -69,8 +68,6 @@ public record Manifest(JsonObject json) implements Displayable {
       throw new BraidException(
           "%s must be a manifest (%s) but is not, by its field format; another version of Braid may have written it"
               .formatted(file, FORMAT));
-    } catch (JsonParseException e) {
-      throw new BraidException(file + " must be JSON but is not; it was changed by hand", e);
     } catch (IOException e) {
       throw new BraidException(file + " cannot be read: " + e, e);
     }

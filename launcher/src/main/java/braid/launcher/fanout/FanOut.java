@@ -40,7 +40,6 @@ public final class FanOut implements ExecutionControl {
   private int epoch = FIRST_EPOCH;
   private long steps;
   private long ranNanos;
-  private long loadNanos;
   private volatile RunningCell cell = new RunningCell(new Cell("no cell", ""));
   private @Nullable Invocation running;
   private @Nullable RankDied deadRank;
@@ -80,11 +79,6 @@ public final class FanOut implements ExecutionControl {
   /// as its slowest rank.
   public long ranNanos() {
     return ranNanos;
-  }
-
-  /// Total time spent loading classes on the ranks so far.
-  public long loadNanos() {
-    return loadNanos;
   }
 
   /// Returns the ranks' endings of the last step; empty if no step ran since the last call.
@@ -186,14 +180,12 @@ public final class FanOut implements ExecutionControl {
   @Override
   public void load(ClassBytecodes[] classes)
       throws ClassInstallException, EngineTerminationException {
-    long start = System.nanoTime();
     var message =
         new ToRank.Load(
             stopChecks.weave(classes).stream()
                 .map(c -> new ToRank.ClassBytes(c.name(), c.bytecodes()))
                 .toList());
     var ended = requestUninterrupted(ranks().all(), message);
-    loadNanos += System.nanoTime() - start;
     for (var ending : ended.values()) {
       switch (ending) {
         case Ending.Dead(var died, _) -> {

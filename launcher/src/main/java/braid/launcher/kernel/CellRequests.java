@@ -1,13 +1,13 @@
 package braid.launcher.kernel;
 
 import braid.launcher.cell.Cell;
+import braid.launcher.cell.DisplayContent;
 import braid.launcher.cell.RunningCell;
+import braid.launcher.kernel.channels.Channel;
 import braid.launcher.kernel.channels.Channels;
-import braid.launcher.kernel.channels.Channels.Channel;
 import braid.launcher.kernel.channels.MalformedMessage;
 import braid.launcher.kernel.channels.Message;
 import braid.launcher.kernel.output.CellPublisher;
-import braid.launcher.kernel.output.DisplayContent;
 import braid.launcher.kernel.output.ErrorContent;
 import braid.launcher.kernel.output.Prompts;
 import braid.model.MimeBundle;

@@ -1,9 +1,9 @@
 package braid.launcher.kernel;
 
+import braid.launcher.cell.DisplayContent;
 import braid.launcher.editing.Completions;
 import braid.launcher.kernel.channels.MalformedMessage;
 import braid.launcher.kernel.channels.Message;
-import braid.launcher.kernel.output.DisplayContent;
 import braid.launcher.session.Session;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;

@@ -1,7 +1,7 @@
 package braid.launcher.kernel;
 
+import braid.launcher.kernel.channels.Channel;
 import braid.launcher.kernel.channels.Channels;
-import braid.launcher.kernel.channels.Channels.Channel;
 import braid.launcher.kernel.channels.MalformedMessage;
 import braid.launcher.kernel.channels.Message;
 import braid.launcher.kernel.output.ErrorContent;
@@ -153,9 +153,7 @@ public final class FrontKernel implements AutoCloseable {
             new BraidException(
                 "a message must have at most %d MiB but this %s has %.1f MiB; keep data in a file and read it in the cell"
                     .formatted(
-                        Channels.MAX_MESSAGE_BYTES >> 20,
-                        request.type(),
-                        bytes / (double) (1 << 20))));
+                        Message.MAX_BYTES >> 20, request.type(), bytes / (double) (1 << 20))));
     control.execute(
         () ->
             during(

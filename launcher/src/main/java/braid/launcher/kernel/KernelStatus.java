@@ -1,7 +1,7 @@
 package braid.launcher.kernel;
 
+import braid.launcher.kernel.channels.Channel;
 import braid.launcher.kernel.channels.Channels;
-import braid.launcher.kernel.channels.Channels.Channel;
 import braid.launcher.kernel.channels.Message;
 import com.google.gson.JsonObject;
 import java.util.Optional;

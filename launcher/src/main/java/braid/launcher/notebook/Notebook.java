@@ -1,5 +1,6 @@
 package braid.launcher.notebook;
 
+import braid.internal.json.RecordJson;
 import braid.launcher.InputFile;
 import braid.model.BraidException;
 import braid.natives.WholeFile;
@@ -68,7 +69,7 @@ public final class Notebook {
     if (json.isBlank()) {
       throw new BraidException(name + " must hold a notebook but is empty; save it from Jupyter");
     }
-    var document = NotebookJson.read(json, name);
+    var document = RecordJson.parse(name, json);
     if (!document.isJsonObject()) {
       throw new BraidException(
           name

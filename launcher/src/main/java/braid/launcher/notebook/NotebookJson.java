@@ -1,71 +1,16 @@
 package braid.launcher.notebook;
 
-import braid.model.BraidException;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
-import com.google.gson.JsonParser;
 import com.google.gson.JsonPrimitive;
-import com.google.gson.Strictness;
-import com.google.gson.stream.JsonReader;
-import com.google.gson.stream.JsonToken;
-import java.io.IOException;
-import java.io.StringReader;
 import java.util.TreeMap;
-import java.util.regex.Pattern;
 
-/// JSON of a notebook: read strictly, written as Jupyter writes it (one space of indentation,
-/// sorted keys, a final newline), so that a notebook saved by Jupyter is reproduced byte for byte.
-/// Gson's own writer escapes characters that Jupyter does not.
+/// JSON of a notebook, written as Jupyter writes it (one space of indentation, sorted keys, a final
+/// newline), so that a notebook saved by Jupyter is reproduced byte for byte. Gson's own writer
+/// escapes characters that Jupyter does not.
 final class NotebookJson {
-  private static final Pattern PLACE =
-      Pattern.compile("(.*?) at line (\\d+) column (\\d+) path (\\S+).*", Pattern.DOTALL);
-  private static final Pattern GSON_ADVICE = Pattern.compile("Use JsonReader\\.setStrictness.*");
-
   private NotebookJson() {}
-
-  static JsonElement read(String json, String file) {
-    var reader = new JsonReader(new StringReader(json));
-    reader.setStrictness(Strictness.STRICT);
-    try {
-      var document = JsonParser.parseReader(reader);
-      if (reader.peek() != JsonToken.END_DOCUMENT) {
-        throw new JsonParseException("there is text after its end");
-      }
-      return document;
-    } catch (JsonParseException | IOException e) {
-      throw malformed(file, reason(e), e);
-    }
-  }
-
-  private static BraidException malformed(String file, String reason, Exception cause) {
-    return new BraidException(
-        file
-            + " must be JSON but is not: "
-            + reason
-            + "; correct that place, or save it from Jupyter",
-        cause);
-  }
-
-  private static String reason(Exception failure) {
-    Throwable deepest = failure;
-    while (deepest.getCause() != null) {
-      deepest = deepest.getCause();
-    }
-    var message = String.valueOf(deepest.getMessage());
-    var place = PLACE.matcher(message);
-    if (!place.matches()) {
-      return message.lines().findFirst().orElse("it cannot be read");
-    }
-    var problem = GSON_ADVICE.matcher(place.group(1)).replaceAll("").strip();
-    return "line %s column %s (%s): %s"
-        .formatted(
-            place.group(2),
-            place.group(3),
-            place.group(4),
-            problem.isEmpty() ? "not a JSON value" : problem);
-  }
 
   static String write(JsonElement document) {
     var text = new StringBuilder();

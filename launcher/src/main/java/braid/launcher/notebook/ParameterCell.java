@@ -100,6 +100,27 @@ public final class ParameterCell {
     return index < 0 ? "" : notebook.cells().get(index).source();
   }
 
+  /// Returns the parameters of a notebook for a run: the type of each, its value as Java source,
+  /// and whether the value was given or is the notebook's default.
+  public static JsonObject values(Notebook notebook) {
+    var values = new JsonObject();
+    for (var tag : List.of(NotebookCell.PARAMETERS, NotebookCell.INJECTED_PARAMETERS)) {
+      notebook.cells().stream()
+          .filter(cell -> cell.isCode() && cell.hasTag(tag))
+          .flatMap(cell -> DeclaredParameter.of(cell.source()).stream())
+          .filter(declared -> !declared.value().isEmpty())
+          .forEach(
+              declared -> {
+                var value = new JsonObject();
+                value.addProperty("type", declared.type());
+                value.addProperty("value", declared.value());
+                value.addProperty("given", tag.equals(NotebookCell.INJECTED_PARAMETERS));
+                values.add(declared.name(), value);
+              });
+    }
+    return values;
+  }
+
   private static int firstTagged(Notebook notebook, String tag) {
     var cells = notebook.cells();
     for (int i = 0; i < cells.size(); i++) {

@@ -1,6 +1,6 @@
 package braid.launcher.output;
 
-import braid.internal.evidence.HandedOver;
+import braid.internal.evidence.RankValues;
 import braid.model.MimeBundle;
 import java.util.List;
 import java.util.Map;
@@ -19,7 +19,7 @@ public final class ResultMerger {
   /// Merges results. Measurements are merged over all ranks in every mode.
   public static MimeBundle merge(Map<Integer, MimeBundle> byRank, OutputMode mode) {
     var values = new TreeMap<>(byRank);
-    var evidence = HandedOver.evidence(List.copyOf(values.values()));
+    var evidence = RankValues.evidence(List.copyOf(values.values()));
     if (evidence.isPresent()) {
       return evidence.get().display();
     }

@@ -1,7 +1,7 @@
 package braid.launcher.rank;
 
 import braid.Display;
-import braid.internal.evidence.HandedOver;
+import braid.internal.evidence.RankValues;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.RankFailure.Cause;
@@ -52,7 +52,7 @@ final class CellEngine {
       var value = method.invoke(null);
       // A display has been shown already.
       return invoke.render() && !(value instanceof Display)
-          ? new FromRank.Value(HandedOver.onRank(value))
+          ? new FromRank.Value(RankValues.bundle(value))
           : new FromRank.Done();
     } catch (InvocationTargetException e) {
       return failure(e.getCause() == null ? e : e.getCause());
@@ -70,7 +70,7 @@ final class CellEngine {
     try {
       var field = classes.loadClass(value.className()).getDeclaredField(value.varName());
       field.setAccessible(true);
-      return new FromRank.Value(HandedOver.onRank(field.get(null)));
+      return new FromRank.Value(RankValues.bundle(field.get(null)));
     } catch (ReflectiveOperationException | LinkageError e) {
       return internal(e);
     } catch (Throwable e) {

@@ -4,7 +4,7 @@ import braid.evidence.Evidence;
 import braid.evidence.ProfileSet;
 import braid.evidence.Runs;
 import braid.evidence.Study;
-import braid.internal.evidence.HandedOver;
+import braid.internal.evidence.RankValues;
 import braid.internal.report.json.ProfileJson;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Manifest;
@@ -155,7 +155,7 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
     try {
       var profile = bundle.data().get(Profile.MIME);
       if (profile == null) {
-        keep(HandedOver.evidence(List.of(bundle)));
+        keep(RankValues.evidence(List.of(bundle)));
       } else {
         add(ProfileJson.read(profile));
       }

@@ -68,7 +68,6 @@ public final class Session implements AutoCloseable {
   private OutputLimit limit;
   private volatile boolean closed;
   private volatile RankCluster cluster;
-  private long outputNanos;
 
   private Session(SessionOptions options) {
     this.options = options;
@@ -350,7 +349,6 @@ public final class Session implements AutoCloseable {
   }
 
   private void drain() {
-    long start = System.nanoTime();
     try {
       long number = drain.begin(ranks().size());
       drain.await(cluster.fanOut().mark(number));
@@ -360,8 +358,6 @@ public final class Session implements AutoCloseable {
       evidence.awaitSaved();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-    } finally {
-      outputNanos += System.nanoTime() - start;
     }
   }
 
@@ -442,28 +438,9 @@ public final class Session implements AutoCloseable {
       cluster.close();
       cluster = RankCluster.start(options, this::onRankEvent);
       cluster.fanOut().begin(running);
-      outputNanos = 0;
       // The old compiler's classes are in the old generation, where they would stay until the heap
       // is full.
       System.gc();
-    } finally {
-      oneCell.unlock();
-    }
-  }
-
-  /// Returns the time per stage of all cells so far; a restart resets it.
-  public StageTimes stages() {
-    oneCell.lock();
-    try {
-      var compiler = cluster.compiler();
-      var fanOut = cluster.fanOut();
-      long onRanks = fanOut.loadNanos() + fanOut.ranNanos();
-      return new StageTimes(
-          compiler.splitNanos(),
-          compiler.evalNanos() - onRanks,
-          fanOut.loadNanos(),
-          fanOut.ranNanos(),
-          outputNanos);
     } finally {
       oneCell.unlock();
     }

@@ -21,15 +21,9 @@ public record SessionOptions(
     OutputLimit outputLimit,
     Optional<MemoryKind> memory,
     Optional<Duration> untilDecided) {
-  /// Uses the environment's kind of memory.
-  public SessionOptions(
-      int ranks, BackendChoice backend, Optional<String> link, Path home, OutputLimit outputLimit) {
-    this(ranks, backend, link, home, outputLimit, Optional.empty(), Optional.empty());
-  }
-
-  /// Uses the default output limit.
+  /// Uses the default output limit and the environment's kind of memory.
   public SessionOptions(int ranks, BackendChoice backend, Optional<String> link, Path home) {
-    this(ranks, backend, link, home, OutputLimit.DEFAULT);
+    this(ranks, backend, link, home, OutputLimit.DEFAULT, Optional.empty(), Optional.empty());
   }
 
   /// Uses the backend `host` or `cuda`, set in code.
@@ -37,9 +31,13 @@ public record SessionOptions(
     this(ranks, new BackendChoice(backend, "set in code"), link, home);
   }
 
+  public SessionOptions outputLimit(OutputLimit limit) {
+    return new SessionOptions(ranks, backend, link, home, limit, memory, untilDecided);
+  }
+
   /// @param from option with the kind, for messages
   /// @throws BraidException if the backend does not have the kind
-  public SessionOptions withMemory(String from, MemoryKind kind) {
+  public SessionOptions memory(String from, MemoryKind kind) {
     if (!backend.isCuda() && kind != MemoryKind.AUTO && kind != MemoryKind.NATIVE) {
       throw new BraidException(
           "%s %s needs CUDA but the backend is %s; choose native or auto"
@@ -49,7 +47,7 @@ public record SessionOptions(
         ranks, backend, link, home, outputLimit, Optional.of(kind), untilDecided);
   }
 
-  public SessionOptions withUntilDecided(Duration limit) {
+  public SessionOptions untilDecided(Duration limit) {
     return new SessionOptions(ranks, backend, link, home, outputLimit, memory, Optional.of(limit));
   }
 }

@@ -96,12 +96,13 @@ class NotebookTest {
       quoteCharacter = '`',
       value = {
         "{\"cells\": [|n.ipynb must be JSON but is not: line 1 column 12 ($.cells[0]): End of input;"
-            + " correct that place, or save it from Jupyter",
+            + " correct that place",
         "` `|n.ipynb must hold a notebook but is empty; save it from Jupyter",
-        "{} {}|n.ipynb must be JSON but is not: line 1 column 5 ($): not a JSON value; correct that place,"
-            + " or save it from Jupyter",
+        "{} {}|n.ipynb must be JSON but is not: line 1 column 5 ($): not a JSON value; correct that place",
+        "{\"cells\": [], \"cells\": []}|n.ipynb must be JSON but is not: line 1 column 22 ($.cells):"
+            + " field `cells` is given twice; correct that place",
         "{'cells': 1}|n.ipynb must be JSON but is not: line 1 column 3 ($.): not a JSON value;"
-            + " correct that place, or save it from Jupyter",
+            + " correct that place",
         "[]|n.ipynb must hold one JSON object but holds a list; use a notebook saved by Jupyter",
         "{}|n.ipynb: nbformat must be the number 4 but is missing; correct it, or save the notebook"
             + " from Jupyter",

@@ -8,7 +8,6 @@ import braid.launcher.cell.CellOutput;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.output.OutputLimit;
 import braid.model.BackendKind;
-import braid.model.MimeBundle;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
@@ -36,11 +35,11 @@ class FloodTest {
     session =
         Session.start(
             new SessionOptions(
-                3,
-                new BackendChoice(BackendKind.HOST, "as the test says"),
-                Optional.empty(),
-                home,
-                OutputLimit.parse("256KiB")));
+                    3,
+                    new BackendChoice(BackendKind.HOST, "as the test says"),
+                    Optional.empty(),
+                    home)
+                .outputLimit(OutputLimit.parse("256KiB")));
   }
 
   @AfterEach
@@ -159,20 +158,6 @@ class FloodTest {
             } catch (InterruptedException e) {
               Thread.currentThread().interrupt();
             }
-          }
-
-          @Override
-          public void stderr(String text) {}
-
-          @Override
-          public void display(MimeBundle bundle, String displayId) {}
-
-          @Override
-          public void update(MimeBundle bundle, String displayId) {}
-
-          @Override
-          public String readLine(String prompt) {
-            return "";
           }
         };
     var whole = "%%output-limit 1GiB\n%%rank 0\n";

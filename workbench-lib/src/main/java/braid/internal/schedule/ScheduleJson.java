@@ -11,9 +11,6 @@ import braid.schedule.Schedule;
 import braid.schedule.Step;
 import com.google.gson.JsonObject;
 import java.util.List;
-import java.util.Map;
-import java.util.function.Function;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /// Schedules as JSON. Ports and steps refer to buffers, lanes and flags by name.
@@ -21,17 +18,12 @@ final class ScheduleJson {
   private static final String FORMAT = "braid-schedule-1";
   private static final String DOCUMENT = "schedule";
 
-  private record Declarations(
-      String format, List<Buffer> buffers, List<Flag> flags, List<Lane> lanes) {
+  private record Declarations(List<Buffer> buffers, List<Flag> flags, List<Lane> lanes) {
     RecordJson json() {
       return new RecordJson()
-          .naming(Buffer.class, byName(buffers, Buffer::name))
-          .naming(Flag.class, byName(flags, Flag::name))
-          .naming(Lane.class, byName(lanes, Lane::name));
-    }
-
-    private static <T> Map<String, T> byName(List<T> all, Function<T, String> name) {
-      return all.stream().collect(Collectors.toMap(name, each -> each, (a, _) -> a));
+          .naming(Buffer.class, RecordJson.byName(buffers.stream(), Buffer::name))
+          .naming(Flag.class, RecordJson.byName(flags.stream(), Flag::name))
+          .naming(Lane.class, RecordJson.byName(lanes.stream(), Lane::name));
     }
   }
 
@@ -46,8 +38,7 @@ final class ScheduleJson {
   private ScheduleJson() {}
 
   static String write(Schedule schedule) {
-    var declarations =
-        new Declarations(FORMAT, schedule.buffers(), schedule.flags(), schedule.lanes());
+    var declarations = new Declarations(schedule.buffers(), schedule.flags(), schedule.lanes());
     var steps =
         new Steps(
             schedule.name(),
@@ -56,24 +47,13 @@ final class ScheduleJson {
             schedule.ranks(),
             schedule.ports(),
             IntStream.range(0, schedule.ranks()).mapToObj(schedule::stepsUncached).toList());
-    var all = new JsonObject();
-    add(all, (JsonObject) new RecordJson().write(declarations, Declarations.class));
-    add(all, (JsonObject) declarations.json().write(steps, Steps.class));
+    var all = new RecordJson().write(FORMAT, declarations);
+    all.asMap().putAll(((JsonObject) declarations.json().write(steps, Steps.class)).asMap());
     return all.toString();
   }
 
-  private static void add(JsonObject all, JsonObject some) {
-    some.entrySet().forEach(each -> all.add(each.getKey(), each.getValue()));
-  }
-
   static Schedule read(String json) {
-    if (!(RecordJson.parse(DOCUMENT, json) instanceof JsonObject all)
-        || all.get("format") == null
-        || !all.get("format").toString().equals('"' + FORMAT + '"')) {
-      throw new BraidException(
-          "%s: field `format` must be \"%s\"; save a schedule with toJson()"
-              .formatted(DOCUMENT, FORMAT));
-    }
+    var all = RecordJson.document(DOCUMENT, FORMAT, json);
     var declared = new JsonObject();
     for (var component : Declarations.class.getRecordComponents()) {
       var value = all.remove(component.getName());
@@ -81,8 +61,8 @@ final class ScheduleJson {
         declared.add(component.getName(), value);
       }
     }
-    var declarations = (Declarations) new RecordJson().read(DOCUMENT, declared, Declarations.class);
-    var saved = (Steps) declarations.json().read(DOCUMENT, all, Steps.class);
+    var declarations = new RecordJson().read(DOCUMENT, declared, Declarations.class);
+    var saved = declarations.json().read(DOCUMENT, all, Steps.class);
     var builder = Schedule.on(saved.goal(), saved.ranks());
     declarations.buffers().forEach(builder::add);
     declarations.flags().forEach(flag -> builder.flag(flag.name(), flag.words()));

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.evidence.SyntheticProfiles;
 import braid.evidence.SyntheticReduction;
 import braid.evidence.SyntheticStudy;
-import braid.internal.evidence.HandedOver;
+import braid.internal.evidence.RankValues;
 import braid.model.Overlap;
 import java.io.File;
 import java.io.IOException;
@@ -27,13 +27,13 @@ class LightRankTest {
     record Way(String name, int splits) {}
 
     public static void main(String[] args) {
-      HandedOver.onRank(42);
-      System.out.println("records: " + HandedOver.onRank(List.of(new Way("a", 1))).text());
-      HandedOver.onRank(new SyntheticProfiles(1, 2, 4, 2, 10, 20).profile(0));
-      HandedOver.onRank(new SyntheticReduction(1, 2, 4, 2, 10, 20).profile(0));
+      RankValues.bundle(42);
+      System.out.println("records: " + RankValues.bundle(List.of(new Way("a", 1))).text());
+      RankValues.bundle(new SyntheticProfiles(1, 2, 4, 2, 10, 20).profile(0));
+      RankValues.bundle(new SyntheticReduction(1, 2, 4, 2, 10, 20).profile(0));
       var overlaps = List.of(Overlap.pipelined(4), Overlap.pipelined(4).replay());
       var study = new SyntheticStudy(1e6, 0.01, 6, 1).of(overlaps, _ -> 9e5);
-      System.out.println("headline: " + HandedOver.onRank(study).text());
+      System.out.println("headline: " + RankValues.bundle(study).text());
       System.out.println("best: " + study.best());
     }
   }

@@ -1,6 +1,7 @@
 package braid.launcher.cli.experiment;
 
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.run.RunFacts;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.session.SessionOptions;
 import java.util.List;

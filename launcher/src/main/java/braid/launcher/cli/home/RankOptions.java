@@ -62,11 +62,8 @@ public final class RankOptions {
     var choice =
         BackendChoice.of(
             requestedBackend(env), backendSource(), count, machine.gpus(), sharing(env));
-    return new SessionOptions(count, choice, link(env), home, outputLimit());
-  }
-
-  private OutputLimit outputLimit() {
-    return outputLimit == null ? OutputLimit.DEFAULT : OutputLimit.parse(outputLimit);
+    var options = new SessionOptions(count, choice, link(env), home);
+    return outputLimit == null ? options : options.outputLimit(OutputLimit.parse(outputLimit));
   }
 
   private int count(Env env, RankCount machine) {

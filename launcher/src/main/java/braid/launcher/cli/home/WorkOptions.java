@@ -24,7 +24,7 @@ public final class WorkOptions {
   private @Nullable String timeout;
 
   public SessionOptions session(SessionOptions options) {
-    return memory == null ? options : options.withMemory("--memory", MemoryKind.parse(memory));
+    return memory == null ? options : options.memory("--memory", MemoryKind.parse(memory));
   }
 
   /// @param cellTimeout limit of one cell

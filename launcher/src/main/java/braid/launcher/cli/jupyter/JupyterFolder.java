@@ -1,5 +1,6 @@
 package braid.launcher.cli.jupyter;
 
+import braid.natives.WholeFolder;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.OverlappingFileLockException;
@@ -9,7 +10,6 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.util.Comparator;
 
 /// A temporary folder for the kernelspec of one `braid lab`. A file in it is locked as long as its
 /// process lives. Folders whose lock is free were left by processes that were killed; the next
@@ -64,27 +64,17 @@ final class JupyterFolder implements AutoCloseable {
                 folder.resolve(LOCK), StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
         var free = lock.tryLock()) {
       if (free != null) {
-        delete(folder);
+        WholeFolder.delete(folder);
       }
     } catch (IOException | OverlappingFileLockException e) {
       // Created or removed by another start, or used in this process.
     }
   }
 
-  private static void delete(Path folder) throws IOException {
-    if (Files.exists(folder, LinkOption.NOFOLLOW_LINKS)) {
-      try (var all = Files.walk(folder)) {
-        for (var each : all.sorted(Comparator.reverseOrder()).toList()) {
-          Files.deleteIfExists(each);
-        }
-      }
-    }
-  }
-
   /// Removes the folder. Further calls have no effect.
   @Override
   public synchronized void close() throws IOException {
-    delete(path);
+    WholeFolder.delete(path);
     lock.close();
   }
 }

@@ -1,12 +1,12 @@
 package braid.launcher.cli.jupyter;
 
+import braid.internal.json.RecordJson;
 import braid.model.BraidException;
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
 import com.google.gson.JsonPrimitive;
 import java.io.IOException;
 import java.nio.charset.CharacterCodingException;
@@ -53,8 +53,7 @@ public record KernelSpec(Path directory, String displayName, List<String> comman
       return Optional.empty();
     }
     try {
-      var json = JSON.fromJson(Files.readString(file), JsonObject.class);
-      if (json != null
+      if (RecordJson.parse(file.toString(), Files.readString(file)) instanceof JsonObject json
           && json.get("metadata") instanceof JsonObject metadata
           && metadata.has(MARK)
           && json.get("argv") instanceof JsonArray argv
@@ -63,7 +62,7 @@ public record KernelSpec(Path directory, String displayName, List<String> comman
         return Optional.of(new KernelSpec(directory, displayName.getAsString(), command.toList()));
       }
       return Optional.empty();
-    } catch (JsonParseException | CharacterCodingException e) {
+    } catch (BraidException | CharacterCodingException e) {
       return Optional.empty(); // not written by Braid
     }
   }

@@ -1,7 +1,6 @@
 package braid.launcher.cli.run;
 
 import braid.launcher.ExitCode;
-import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Manifest.State;
 import braid.launcher.notebook.Notebook;

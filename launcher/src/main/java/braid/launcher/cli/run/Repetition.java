@@ -1,6 +1,5 @@
 package braid.launcher.cli.run;
 
-import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.experiment.Differences;

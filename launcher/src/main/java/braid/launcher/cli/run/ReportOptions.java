@@ -29,6 +29,6 @@ public final class ReportOptions {
 
   /// Returns the reports, after checking that they can be written.
   public RunReports of(RunInputs inputs) {
-    return RunReports.to(junit, report, summary, inputs);
+    return new RunReports(junit, report, summary, inputs);
   }
 }

@@ -14,44 +14,45 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
 /// Report files of a run, written however it ends.
 public final class RunReports {
-  private final Optional<Path> junit;
-  private final Optional<Path> html;
-  private final Optional<Path> summary;
-  private final SequencedMap<String, Path> written = new LinkedHashMap<>();
-
-  private RunReports(Optional<Path> junit, Optional<Path> html, Optional<Path> summary) {
-    this.junit = junit;
-    this.html = html;
-    this.summary = summary;
+  private interface Writing {
+    void to(List<NotebookRun> runs, Facts facts, Path file) throws IOException;
   }
 
+  /// A report that the user asked for.
+  ///
+  /// @param name of its option
+  private record Report(String name, Path file, Writing writing) {}
+
+  private final List<Report> reports = new ArrayList<>();
+  private final Map<Path, String> taken = new LinkedHashMap<>();
+  private final SequencedMap<String, Path> written = new LinkedHashMap<>();
+
   /// @throws BraidException if one cannot be written, or would replace another file of the run
-  public static RunReports to(
+  public RunReports(
       @Nullable Path junit, @Nullable Path html, @Nullable Path summary, RunInputs inputs) {
-    var taken = new LinkedHashMap<Path, String>();
     for (var input : inputs.all()) {
       taken.put(absolute(Path.of(input.notebook().name())), "the notebook");
       input.saved().ifPresent(saved -> taken.put(absolute(saved), "the output notebook"));
     }
-    return new RunReports(
-        own("--junit", junit, taken),
-        own("--report", html, taken),
-        own("--summary", summary, taken));
+    add("junit", junit, JUnitReport::write);
+    add("report", html, HtmlReport::write);
+    add("summary", summary, MarkdownSummary::write);
   }
 
-  private static Optional<Path> own(String option, @Nullable Path file, Map<Path, String> taken) {
+  private void add(String name, @Nullable Path file, Writing writing) {
     if (file == null) {
-      return Optional.empty();
+      return;
     }
+    var option = "--" + name;
     var writable = OutputFile.writable(option, file);
     var owner = taken.putIfAbsent(absolute(writable), "the file of " + option);
     if (owner != null) {
@@ -59,60 +60,42 @@ public final class RunReports {
           "%s must be a file of its own but %s is %s too; name another"
               .formatted(option, file, owner));
     }
-    return Optional.of(writable);
+    reports.add(new Report(name, writable, writing));
   }
 
   private static Path absolute(Path file) {
     return file.toAbsolutePath().normalize();
   }
 
-  private interface Writing {
-    void to(Path file) throws IOException;
-  }
-
   /// Writes all reports that it can, and prints why the others failed.
   ///
   /// @return true if all are written
   private boolean write(List<NotebookRun> runs, Facts facts, PrintWriter err) {
-    boolean first = write("junit", junit, file -> JUnitReport.write(runs, facts, file), err);
-    boolean second = write("report", html, file -> HtmlReport.write(runs, facts, file), err);
-    boolean third =
-        write("summary", summary, file -> MarkdownSummary.write(runs, facts, file), err);
-    return first && second && third;
+    for (var report : reports) {
+      try {
+        report.writing.to(runs, facts, report.file);
+        written.put(report.name, report.file);
+      } catch (IOException e) {
+        err.println(
+            "braid: --%s %s could not be written (%s); is its directory still there, and is there room?"
+                .formatted(report.name, report.file, e.getClass().getSimpleName()));
+        err.flush();
+      }
+    }
+    return written.size() == reports.size();
   }
 
   /// Writes reports of an unfinished run into regular files. Errors are reported at the end, when
   /// the files are written again.
   private void writeUnfinished(List<NotebookRun> runs, Facts facts) {
-    writeUnfinished(junit, file -> JUnitReport.write(runs, facts, file));
-    writeUnfinished(html, file -> HtmlReport.write(runs, facts, file));
-    writeUnfinished(summary, file -> MarkdownSummary.write(runs, facts, file));
-  }
-
-  private static void writeUnfinished(Optional<Path> file, Writing writing) {
-    if (file.isPresent() && (Files.notExists(file.get()) || Files.isRegularFile(file.get()))) {
-      try {
-        writing.to(file.get());
-      } catch (IOException e) {
-        // Reported at the end.
+    for (var report : reports) {
+      if (Files.notExists(report.file) || Files.isRegularFile(report.file)) {
+        try {
+          report.writing.to(runs, facts, report.file);
+        } catch (IOException e) {
+          // Reported at the end.
+        }
       }
-    }
-  }
-
-  private boolean write(String report, Optional<Path> file, Writing writing, PrintWriter err) {
-    if (file.isEmpty()) {
-      return true;
-    }
-    try {
-      writing.to(file.get());
-      written.put(report, file.get());
-      return true;
-    } catch (IOException e) {
-      err.println(
-          "braid: --%s %s could not be written (%s); is its directory still there, and is there room?"
-              .formatted(report, file.get(), e.getClass().getSimpleName()));
-      err.flush();
-      return false;
     }
   }
 
@@ -127,15 +110,10 @@ public final class RunReports {
       @Override
       public Integer of(List<NotebookRun> runs, List<Experiment> kept, SessionOptions options) {
         boolean all = write(runs, facts, err);
-        new RunSummary(runs, options).print(out, RunReports.this, kept);
+        new RunSummary(runs, options).print(out, written, kept);
         var worst = ExitCode.worst(runs.stream().map(NotebookRun::exitCode).toList());
         return (worst == ExitCode.OK && !all ? ExitCode.CELL_FAILED : worst).code();
       }
     };
-  }
-
-  /// Returns the files that were written, by the names of their options.
-  SequencedMap<String, Path> written() {
-    return written;
   }
 }

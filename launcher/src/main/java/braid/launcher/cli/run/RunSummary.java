@@ -11,15 +11,19 @@ import braid.launcher.notebook.run.CellResult.Status;
 import braid.launcher.notebook.run.RunResult;
 import braid.launcher.session.SessionOptions;
 import java.io.PrintWriter;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 
 /// The results of a run and its cells as text.
 public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
   /// Prints a line for each notebook and its output file, the total, and the other files.
-  void print(PrintWriter out, RunReports reports, List<Experiment> kept) {
+  ///
+  /// @param reports report files by the names of their options
+  void print(PrintWriter out, Map<String, Path> reports, List<Experiment> kept) {
     for (var run : runs) {
       out.println(line(run, options.ranks()));
       if (run.result().trouble().isEmpty()) {
@@ -33,7 +37,7 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
     if (options.backend().sharesGpus()) {
       out.println("times   " + Caveats.SHARED);
     }
-    reports.written().forEach((what, file) -> out.println("%-7s %s".formatted(what, file)));
+    reports.forEach((what, file) -> out.println("%-7s %s".formatted(what, file)));
     kept.stream().filter(Experiment::hasBegun).forEach(run -> print(out, run));
     out.flush();
   }

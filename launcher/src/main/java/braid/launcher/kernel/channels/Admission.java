@@ -36,8 +36,11 @@ final class Admission {
   /// Bytes of the unfinished messages of all strangers.
   private static final long MAX_STRANGERS_BYTES = 2 << 20;
 
+  /// Bytes that are read at once.
+  static final int READ_BYTES = 64 << 10;
+
   /// Bytes that are read from one trusted client before the others have their turn.
-  private static final int TURN_BYTES = 2 * Channels.MAX_MESSAGE_BYTES;
+  private static final int TURN_BYTES = 2 * Message.MAX_BYTES;
 
   private static final long WINDOW_NANOS = 100_000_000;
   private static final int WINDOW_BYTES = 128 << 10;
@@ -88,12 +91,12 @@ final class Admission {
   }
 
   int maxMessageBytes(Peer peer) {
-    return isTrusted(peer) ? Channels.MAX_MESSAGE_BYTES : MAX_STRANGERS_MESSAGE_BYTES;
+    return isTrusted(peer) ? Message.MAX_BYTES : MAX_STRANGERS_MESSAGE_BYTES;
   }
 
   /// Returns the bytes that may be read from a peer in one turn.
   int turnBytes(Peer peer) {
-    return isTrusted(peer) ? TURN_BYTES : Math.min(Channels.READ_BYTES, WINDOW_BYTES - windowBytes);
+    return isTrusted(peer) ? TURN_BYTES : Math.min(READ_BYTES, WINDOW_BYTES - windowBytes);
   }
 
   void countRead(Peer peer, int bytes) {

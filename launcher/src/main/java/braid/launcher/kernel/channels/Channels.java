@@ -31,26 +31,12 @@ import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
 ///
 /// [Admission] tells trusted clients from strangers, [Publications] queues the kernel's output.
 public final class Channels implements AutoCloseable {
-  public enum Channel {
-    SHELL("ROUTER"),
-    CONTROL("ROUTER"),
-    STDIN("ROUTER"),
-    IOPUB("PUB"),
-    HEARTBEAT("REP");
-
-    final String socketType;
-
-    Channel(String socketType) {
-      this.socketType = socketType;
-    }
-  }
-
   /// Receives messages on the thread of the sockets; must not block.
   @FunctionalInterface
   public interface Receiver {
     void receive(Channel channel, Message message);
 
-    /// Receives a signed message above [#MAX_MESSAGE_BYTES], without its content.
+    /// Receives a signed message above [Message#MAX_BYTES], without its content.
     default void tooLarge(Channel channel, Message message, long bytes) {}
   }
 
@@ -60,9 +46,6 @@ public final class Channels implements AutoCloseable {
 
     record Close() implements Task {}
   }
-
-  /// Largest message of a client.
-  public static final int MAX_MESSAGE_BYTES = 16 << 20;
 
   /// Time after which a subscriber that reads nothing is dropped: it no longer delays output and
   /// misses messages until it reads again. Clients that pause, as a Jupyter server does while it
@@ -74,9 +57,6 @@ public final class Channels implements AutoCloseable {
 
   /// Time for the last messages to leave when the kernel ends.
   private static final int LINGER_MS = 1000;
-
-  /// Bytes that are read at once.
-  static final int READ_BYTES = 64 << 10;
 
   private final Receiver receiver;
   private final MessageCodec codec;
@@ -91,7 +71,7 @@ public final class Channels implements AutoCloseable {
   private final Thread owner;
 
   // Used by the thread of the sockets only.
-  private final ByteBuffer buffer = ByteBuffer.allocateDirect(READ_BYTES);
+  private final ByteBuffer buffer = ByteBuffer.allocateDirect(Admission.READ_BYTES);
 
   /// The oldest first.
   private final Set<Peer> peers = new LinkedHashSet<>();
@@ -380,7 +360,7 @@ public final class Channels implements AutoCloseable {
     int left = admission.turnBytes(peer);
     try {
       while (left > 0) {
-        int count = peer.socket.read(buffer.clear().limit(Math.min(left, READ_BYTES)));
+        int count = peer.socket.read(buffer.clear().limit(Math.min(left, Admission.READ_BYTES)));
         if (count < 0) {
           close(peer);
           return;

@@ -1,6 +1,5 @@
 package braid.launcher.kernel.channels;
 
-import braid.launcher.kernel.channels.Channels.Channel;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.net.InetSocketAddress;

@@ -17,6 +17,9 @@ public record Message(
     JsonObject metadata,
     JsonObject content,
     List<byte[]> buffers) {
+  /// Largest message of a client.
+  public static final int MAX_BYTES = 16 << 20;
+
   public static final String PROTOCOL_VERSION = "5.3";
 
   /// Session id of all messages of this process; clients detect a restart by it.

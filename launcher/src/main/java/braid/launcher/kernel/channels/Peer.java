@@ -1,6 +1,5 @@
 package braid.launcher.kernel.channels;
 
-import braid.launcher.kernel.channels.Channels.Channel;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;

@@ -1,6 +1,5 @@
 package braid.launcher.kernel.channels;
 
-import braid.launcher.kernel.channels.Channels.Channel;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Collection;

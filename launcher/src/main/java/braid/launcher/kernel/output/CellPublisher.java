@@ -1,8 +1,9 @@
 package braid.launcher.kernel.output;
 
 import braid.launcher.cell.CellOutput;
+import braid.launcher.cell.DisplayContent;
+import braid.launcher.kernel.channels.Channel;
 import braid.launcher.kernel.channels.Channels;
-import braid.launcher.kernel.channels.Channels.Channel;
 import braid.launcher.kernel.channels.Message;
 import braid.model.MimeBundle;
 import com.google.gson.JsonObject;

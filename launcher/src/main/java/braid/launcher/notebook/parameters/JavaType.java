@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
-import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -164,57 +163,56 @@ sealed interface JavaType {
     }
   }
 
-  record ArrayOf(JavaType element) implements JavaType {
+  /// A type of several elements, given as a YAML list or as values separated by commas.
+  sealed interface Elements extends JavaType {
+    JavaType element();
+
+    @Override
+    default String example() {
+      return element() instanceof Plain(var kind, _) && kind == Plain.Kind.INT
+          ? "1,2,4"
+          : element().example() + "," + element().example();
+    }
+
+    @Override
+    default @Nullable Object parse(String text) {
+      if (text.strip().startsWith("[") || text.strip().equals("null")) {
+        return Yaml.infer(text);
+      }
+      if (text.isBlank()) {
+        return List.of();
+      }
+      return Arrays.stream(text.split(",", -1)).map(String::strip).map(element()::parse).toList();
+    }
+
+    @Override
+    default boolean accepts(@Nullable Object value) {
+      return value == null
+          || (value instanceof List<?> list && list.stream().allMatch(element()::accepts));
+    }
+
+    default String joined(List<?> values) {
+      return values.stream().map(element()::literal).collect(Collectors.joining(", "));
+    }
+  }
+
+  record ArrayOf(JavaType element) implements Elements {
     @Override
     public String source() {
       return element.source() + "[]";
     }
 
     @Override
-    public String example() {
-      return listExample(element);
-    }
-
-    @Override
-    public @Nullable Object parse(String text) {
-      return parseList(element, text);
-    }
-
-    @Override
-    public boolean accepts(@Nullable Object value) {
-      return value == null
-          || (value instanceof List<?> list && list.stream().allMatch(element::accepts));
-    }
-
-    @Override
     public String literal(@Nullable Object value) {
-      return value instanceof List<?> list
-          ? "new " + source() + " {" + joined(list, element::literal) + "}"
-          : "null";
+      return value instanceof List<?> list ? "new " + source() + " {" + joined(list) + "}" : "null";
     }
   }
 
   /// `List<…>`, written as `List.of` unless it contains null.
-  record ListOf(JavaType element) implements JavaType {
+  record ListOf(JavaType element) implements Elements {
     @Override
     public String source() {
       return "List<" + element.source() + ">";
-    }
-
-    @Override
-    public String example() {
-      return listExample(element);
-    }
-
-    @Override
-    public @Nullable Object parse(String text) {
-      return parseList(element, text);
-    }
-
-    @Override
-    public boolean accepts(@Nullable Object value) {
-      return value == null
-          || (value instanceof List<?> list && list.stream().allMatch(element::accepts));
     }
 
     @Override
@@ -223,12 +221,12 @@ sealed interface JavaType {
         return "null";
       }
       if (list.stream().allMatch(Objects::nonNull)) {
-        return "java.util.List.of(" + joined(list, element::literal) + ")";
+        return "java.util.List.of(" + joined(list) + ")";
       }
       // asList would take one null for a null array
       return list.size() == 1
           ? "java.util.Collections.singletonList(null)"
-          : "java.util.Arrays.asList(" + joined(list, element::literal) + ")";
+          : "java.util.Arrays.asList(" + joined(list) + ")";
     }
   }
 
@@ -344,26 +342,5 @@ sealed interface JavaType {
     public String literal(@Nullable Object value) {
       throw new IllegalStateException("a " + source + " has no literal");
     }
-  }
-
-  private static String joined(List<?> values, Function<@Nullable Object, String> literal) {
-    return values.stream().map(literal).collect(Collectors.joining(", "));
-  }
-
-  private static String listExample(JavaType element) {
-    return element instanceof Plain(var kind, var boxed) && kind == Plain.Kind.INT
-        ? "1,2,4"
-        : element.example() + "," + element.example();
-  }
-
-  /// Reads a YAML list, or plain values separated by commas.
-  private static @Nullable Object parseList(JavaType element, String text) {
-    if (text.strip().startsWith("[") || text.strip().equals("null")) {
-      return Yaml.infer(text);
-    }
-    if (text.isBlank()) {
-      return List.of();
-    }
-    return Arrays.stream(text.split(",", -1)).map(String::strip).map(element::parse).toList();
   }
 }

@@ -6,43 +6,26 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
-import org.yaml.snakeyaml.DumperOptions;
-import org.yaml.snakeyaml.LoaderOptions;
-import org.yaml.snakeyaml.constructor.SafeConstructor;
-import org.yaml.snakeyaml.error.MarkedYAMLException;
-import org.yaml.snakeyaml.error.YAMLException;
-import org.yaml.snakeyaml.nodes.Node;
-import org.yaml.snakeyaml.nodes.ScalarNode;
-import org.yaml.snakeyaml.nodes.Tag;
-import org.yaml.snakeyaml.representer.Representer;
-import org.yaml.snakeyaml.resolver.Resolver;
+import org.snakeyaml.engine.v2.api.ConstructNode;
+import org.snakeyaml.engine.v2.api.Load;
+import org.snakeyaml.engine.v2.api.LoadSettings;
+import org.snakeyaml.engine.v2.exceptions.MarkedYamlEngineException;
+import org.snakeyaml.engine.v2.exceptions.YamlEngineException;
+import org.snakeyaml.engine.v2.nodes.Node;
+import org.snakeyaml.engine.v2.nodes.ScalarNode;
+import org.snakeyaml.engine.v2.nodes.Tag;
+import org.snakeyaml.engine.v2.schema.CoreSchema;
 
-/// Reads plain YAML data, with the plain values of YAML 1.2: `no`, `on` and `12:30` are text,
-/// `1e-3` is a number. A repeated key is an error.
+/// Reads YAML 1.2 by its core schema: `no`, `on` and `12:30` are text, `1e-3` is a number. A
+/// repeated key is an error.
 final class Yaml {
-  private static final Pattern BOOLEAN = Pattern.compile("true|True|TRUE|false|False|FALSE");
-  private static final Pattern NULL = Pattern.compile("~|null|Null|NULL|None| ");
-  private static final Pattern INTEGER = Pattern.compile("[-+]?(0|[1-9][0-9]*)");
-  private static final Pattern FLOAT =
-      Pattern.compile(
-          "[-+]?([0-9]+\\.[0-9]*|\\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?"
-              + "|[-+]?\\.(inf|Inf|INF)|\\.(nan|NaN|NAN)");
+  private static final LoadSettings SETTINGS =
+      LoadSettings.builder().setSchema(new ExactNumbers()).build();
 
   /// A nonzero digit before the exponent.
   private static final Pattern NOT_ZERO = Pattern.compile("^[^eE]*[1-9]");
 
   private Yaml() {}
-
-  private static final class PlainValues extends Resolver {
-    @Override
-    protected void addImplicitResolvers() {
-      addImplicitResolver(Tag.BOOL, BOOLEAN, "tTfF");
-      addImplicitResolver(Tag.INT, INTEGER, "-+0123456789");
-      addImplicitResolver(Tag.FLOAT, FLOAT, "-+.0123456789");
-      addImplicitResolver(Tag.NULL, NULL, "~nN\0");
-      addImplicitResolver(Tag.NULL, Pattern.compile("^$"), null);
-    }
-  }
 
   /// A number that becomes infinite or zero as a double.
   record OutOfRange(String text) {
@@ -52,38 +35,27 @@ final class Yaml {
     }
   }
 
-  private static final class PlainNumbers extends SafeConstructor {
-    private PlainNumbers(LoaderOptions options) {
-      super(options);
-      yamlConstructors.put(
-          Tag.FLOAT,
-          new ConstructYamlFloat() {
-            @Override
-            public Object construct(Node node) {
-              var value = super.construct(node);
-              var text = ((ScalarNode) node).getValue();
-              boolean outside =
-                  value instanceof Double number
-                      && ((number.isInfinite() && !text.toLowerCase(Locale.ROOT).contains("inf"))
-                          || (number == 0 && NOT_ZERO.matcher(text).find()));
-              return outside ? new OutOfRange(text) : value;
-            }
-          });
+  private static final class ExactNumbers extends CoreSchema {
+    @Override
+    public Map<Tag, ConstructNode> getSchemaTagConstructors() {
+      var constructors = super.getSchemaTagConstructors();
+      constructors.computeIfPresent(Tag.FLOAT, (_, usual) -> node -> inRange(node, usual));
+      return constructors;
+    }
+
+    private static Object inRange(Node node, ConstructNode usual) {
+      var value = usual.construct(node);
+      var text = ((ScalarNode) node).getValue();
+      boolean outside =
+          value instanceof Double number
+              && ((number.isInfinite() && !text.toLowerCase(Locale.ROOT).contains("inf"))
+                  || (number == 0 && NOT_ZERO.matcher(text).find()));
+      return outside ? new OutOfRange(text) : value;
     }
   }
 
   private static @Nullable Object load(String text) {
-    var loading = new LoaderOptions();
-    loading.setAllowDuplicateKeys(false);
-    loading.setAllowRecursiveKeys(false);
-    var dumping = new DumperOptions();
-    return new org.yaml.snakeyaml.Yaml(
-            new PlainNumbers(loading),
-            new Representer(dumping),
-            dumping,
-            loading,
-            new PlainValues())
-        .load(text);
+    return new Load(SETTINGS).loadFromString(text);
   }
 
   /// Returns values by name, in the order of the text. `from` is its name in messages.
@@ -91,7 +63,7 @@ final class Yaml {
     Object loaded;
     try {
       loaded = load(text);
-    } catch (YAMLException e) {
+    } catch (YamlEngineException e) {
       throw new BraidException(
           from + " must be YAML but is not: " + reason(e) + "; write NAME: VALUE lines", e);
     }
@@ -109,21 +81,14 @@ final class Yaml {
   /// itself.
   static @Nullable Object infer(String text) {
     var value = text.strip();
-    if (value.isEmpty()) {
-      return text;
-    }
     boolean collection = value.startsWith("[") || value.startsWith("{");
-    boolean plain =
-        BOOLEAN.matcher(value).matches()
-            || NULL.matcher(value).matches()
-            || INTEGER.matcher(value).matches()
-            || FLOAT.matcher(value).matches();
-    if (!collection && !plain) {
+    boolean plain = !SETTINGS.getSchema().getScalarResolver().resolve(value, true).equals(Tag.STR);
+    if (value.isEmpty() || !(collection || plain)) {
       return text;
     }
     try {
       return load(value);
-    } catch (YAMLException e) {
+    } catch (YamlEngineException e) {
       throw new BraidException(
           "value must be a list or map as YAML has it but was %s (%s); try [1, 2, 4]"
               .formatted(shown(text), reason(e)),
@@ -131,13 +96,11 @@ final class Yaml {
     }
   }
 
-  private static String reason(YAMLException e) {
-    if (e instanceof MarkedYAMLException marked && marked.getProblemMark() != null) {
+  private static String reason(YamlEngineException e) {
+    if (e instanceof MarkedYamlEngineException marked && marked.getProblemMark().isPresent()) {
+      var place = marked.getProblemMark().get();
       return "line %d column %d: %s"
-          .formatted(
-              marked.getProblemMark().getLine() + 1,
-              marked.getProblemMark().getColumn() + 1,
-              marked.getProblem());
+          .formatted(place.getLine() + 1, place.getColumn() + 1, marked.getProblem());
     }
     return String.valueOf(e.getMessage()).lines().findFirst().orElse("it cannot be read");
   }

@@ -2,12 +2,11 @@ package braid.launcher.notebook.run;
 
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellOutput;
+import braid.launcher.cell.DisplayContent;
 import braid.launcher.notebook.NotebookCell;
 import braid.model.MimeBundle;
 import com.google.gson.JsonArray;
-import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParser;
 import com.google.gson.JsonPrimitive;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -90,9 +89,9 @@ final class RecordedOutputs {
       if (closed) {
         return;
       }
-      endStream();
+      var data = data(bundle);
       var output = output("display_data");
-      output.add("data", data(bundle));
+      output.add("data", data);
       output.add("metadata", new JsonObject());
       outputs.add(output);
       if (!displayId.isEmpty()) {
@@ -102,6 +101,19 @@ final class RecordedOutputs {
         log(bundle);
       }
       report(bundle);
+    }
+
+    /// Returns the data of a bundle as Jupyter saves it: text as lines, JSON as JSON.
+    private JsonObject data(MimeBundle bundle) {
+      var display = DisplayContent.of(bundle);
+      display.problems().forEach(problem -> print("stderr", problem + "\n"));
+      endStream();
+      var data = display.data();
+      data.asMap()
+          .replaceAll(
+              (type, content) ->
+                  isText(type) ? NotebookCell.lines(content.getAsString()) : content);
+      return data;
     }
 
     /// Progress in words, without its bar.
@@ -133,10 +145,10 @@ final class RecordedOutputs {
     }
 
     synchronized void result(MimeBundle bundle, int executionCount) {
-      endStream();
+      var data = data(bundle);
       log(bundle);
       var output = output("execute_result");
-      output.add("data", data(bundle));
+      output.add("data", data);
       output.addProperty("execution_count", executionCount);
       output.add("metadata", new JsonObject());
       outputs.add(output);
@@ -174,21 +186,9 @@ final class RecordedOutputs {
     return output;
   }
 
-  /// Returns the data of a bundle as Jupyter saves it: text as lines, JSON as JSON.
-  private static JsonObject data(MimeBundle bundle) {
-    var data = new JsonObject();
-    bundle.data().forEach((type, content) -> data.add(type, content(type, content)));
-    return data;
-  }
-
-  private static JsonElement content(String type, String content) {
-    if (type.equals("application/json") || type.endsWith("+json")) {
-      return JsonParser.parseString(content);
-    }
-    boolean text =
-        type.startsWith("text/")
-            || type.equals(MimeBundle.SVG)
-            || type.equals("application/javascript");
-    return text ? NotebookCell.lines(content) : new JsonPrimitive(content);
+  private static boolean isText(String type) {
+    return type.startsWith("text/")
+        || type.equals(MimeBundle.SVG)
+        || type.equals("application/javascript");
   }
 }

@@ -10,8 +10,6 @@ import braid.launcher.experiment.Manifest.State;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.model.BackendKind;
-import braid.model.MimeBundle;
-import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
@@ -20,25 +18,6 @@ import org.junit.jupiter.api.io.TempDir;
 
 class SessionManifestTest {
   @TempDir Path home;
-
-  private static final class Silent implements CellOutput {
-    @Override
-    public void stdout(String text) {}
-
-    @Override
-    public void stderr(String text) {}
-
-    @Override
-    public void display(MimeBundle bundle, String displayId) {}
-
-    @Override
-    public void update(MimeBundle bundle, String displayId) {}
-
-    @Override
-    public String readLine(String prompt) throws IOException {
-      throw new IOException("nobody is there");
-    }
-  }
 
   @Test
   void aSessionsManifestBeginsWithItsFirstMeasurement() {
@@ -68,7 +47,7 @@ class SessionManifestTest {
   }
 
   private static String run(Session session, String source) {
-    var outcome = session.run(new Cell("cell", source), new Silent());
+    var outcome = session.run(new Cell("cell", source), new CellOutput() {});
     return outcome
         .failure()
         .map(failure -> failure.message())

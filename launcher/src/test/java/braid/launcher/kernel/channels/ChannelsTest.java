@@ -159,7 +159,7 @@ class ChannelsTest {
     client.connect("tcp://127.0.0.1:" + port);
     byte[] first = null;
     while (first == null) {
-      channels.send(Channels.Channel.IOPUB, numbered(-1));
+      channels.send(Channel.IOPUB, numbered(-1));
       first = client.recv();
     }
     while (client.hasReceiveMore()) {
@@ -175,7 +175,7 @@ class ChannelsTest {
             () -> {
               for (int i = 0; i < count; i++) {
                 channels.awaitRoom();
-                channels.send(Channels.Channel.IOPUB, numbered(i));
+                channels.send(Channel.IOPUB, numbered(i));
               }
             });
   }
@@ -235,7 +235,7 @@ class ChannelsTest {
       assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
       publisher.join();
       var other = subscriber(context, channels, connection.getIopubPort());
-      channels.send(Channels.Channel.IOPUB, numbered(2000));
+      channels.send(Channel.IOPUB, numbered(2000));
       int number = next(other);
       // The last messages of the publisher may still wait for room.
       while (number < 2000) {
@@ -304,7 +304,7 @@ class ChannelsTest {
       try (var stranger = stranger(connection.getShellPort(), "DEALER", "")) {
         long sent = 0;
         try {
-          while (sent < 10L * Channels.MAX_MESSAGE_BYTES) {
+          while (sent < 10L * Message.MAX_BYTES) {
             stranger.getOutputStream().write(part);
             sent += part.length;
           }
@@ -312,7 +312,7 @@ class ChannelsTest {
           assertThat(e).hasMessageMatching("(?i).*(reset|broken pipe).*");
         }
         // The system's buffers at both ends come on top.
-        assertThat(sent).isLessThan(3L * Channels.MAX_MESSAGE_BYTES);
+        assertThat(sent).isLessThan(3L * Message.MAX_BYTES);
       }
       assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
     }
@@ -350,7 +350,7 @@ class ChannelsTest {
       try (var stranger = stranger(connection.getIopubPort(), "SUB", "")) {
         stranger.getOutputStream().write(frame(false, new byte[] {1}));
         var client = subscriber(context, channels, connection.getIopubPort());
-        channels.send(Channels.Channel.IOPUB, numbered(7));
+        channels.send(Channel.IOPUB, numbered(7));
         int number = next(client);
         while (number != 7) {
           number = next(client);
@@ -400,8 +400,7 @@ class ChannelsTest {
       try (var stranger = stranger(connection.getShellPort(), "DEALER", "mine")) {
         awaitEnd(stranger);
       }
-      channels.send(
-          Channels.Channel.SHELL, Message.reply(received, "kernel_info_reply", new JsonObject()));
+      channels.send(Channel.SHELL, Message.reply(received, "kernel_info_reply", new JsonObject()));
       assertThat(client.recv()).asString().isEqualTo("<IDS|MSG>");
       // The same owner may come back under its name, as a front end that was restarted does.
       var again = context.createSocket(SocketType.DEALER);
@@ -410,8 +409,7 @@ class ChannelsTest {
       again.connect("tcp://127.0.0.1:" + connection.getShellPort());
       request(again, "2");
       channels.send(
-          Channels.Channel.SHELL,
-          Message.reply(requests.take(), "kernel_info_reply", new JsonObject()));
+          Channel.SHELL, Message.reply(requests.take(), "kernel_info_reply", new JsonObject()));
       assertThat(again.recv()).asString().isEqualTo("<IDS|MSG>");
     }
   }
@@ -451,7 +449,7 @@ class ChannelsTest {
       request(client, "1");
       assertThat(requests.take().id()).isEqualTo("1");
       var subscriber = subscriber(context, channels, connection.getIopubPort());
-      channels.send(Channels.Channel.IOPUB, numbered(3));
+      channels.send(Channel.IOPUB, numbered(3));
       assertThat(next(subscriber)).isLessThanOrEqualTo(3);
     }
   }
@@ -463,9 +461,9 @@ class ChannelsTest {
     var strangers = new ArrayList<Socket>();
     try (var channels = guarded(connection, (_, _) -> {})) {
       channels.start();
-      var start = ByteBuffer.allocate(10).put((byte) 2).putLong(Channels.MAX_MESSAGE_BYTES / 2);
+      var start = ByteBuffer.allocate(10).put((byte) 2).putLong(Message.MAX_BYTES / 2);
       long before = ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getMax();
-      for (long claimed = 0; claimed < 2 * before; claimed += Channels.MAX_MESSAGE_BYTES / 2) {
+      for (long claimed = 0; claimed < 2 * before; claimed += Message.MAX_BYTES / 2) {
         var stranger = stranger(connection.getShellPort(), "DEALER", "");
         stranger.getOutputStream().write(start.array());
         strangers.add(stranger);

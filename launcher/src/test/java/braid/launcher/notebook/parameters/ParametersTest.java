@@ -138,6 +138,8 @@ class ParametersTest {
         "bytes=8589934592|long bytes = 8589934592L;",
         "ratio=2|double ratio = 2.0;",
         "ratio=1e-3|double ratio = 0.001;",
+        "m=0x1F|int m = 31;",
+        "m=0o17|int m = 15;",
         "ratio=.inf|double ratio = Double.POSITIVE_INFINITY;",
         "ratio=-.inf|double ratio = Double.NEGATIVE_INFINITY;",
         "ratio=.nan|double ratio = Double.NaN;",
@@ -324,8 +326,8 @@ class ParametersTest {
             + " '}'; write NAME: VALUE lines",
         "{m: 1, m: 2}|-y must be YAML but is not: line 1 column 8: found duplicate key m; write"
             + " NAME: VALUE lines",
-        "{m: !!java.io.File [x]}|-y must be YAML but is not: line 1 column 5: Global tag is not"
-            + " allowed: tag:yaml.org,2002:java.io.File; write NAME: VALUE lines",
+        "{m: !!java.io.File [x]}|-y must be YAML but is not: line 1 column 5: could not determine a"
+            + " constructor for the tag tag:yaml.org,2002:java.io.File; write NAME: VALUE lines",
         "{a-b: 1}|parameter must be a Java name but was \"a-b\" (-y); use letters, digits and _",
       })
   void aMistakeInYamlIsExplained(String yaml, String message) {

@@ -88,9 +88,6 @@ class NotebookRunnerTest {
     public void cellFinished(CellResult cell) {
       events.add(cell.name() + " " + cell.status());
     }
-
-    @Override
-    public void close() {}
   }
 
   private Path out() {

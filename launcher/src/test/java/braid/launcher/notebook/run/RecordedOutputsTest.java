@@ -14,29 +14,9 @@ import org.junit.jupiter.api.Test;
 
 class RecordedOutputsTest {
   private final Notebook notebook = Notebooks.of(new Code("1"), new Code("2"));
-  private final RecordedOutputs recorded = new RecordedOutputs(new Ignored());
+  private final RecordedOutputs recorded = new RecordedOutputs(new RunProgress() {});
   private final NotebookCell first = notebook.cells().get(0);
   private final NotebookCell second = notebook.cells().get(1);
-
-  private static final class Ignored implements RunProgress {
-    @Override
-    public void started(int cells, int ranks) {}
-
-    @Override
-    public void cellStarted(String name, String firstLine) {}
-
-    @Override
-    public void cellProgressed(String line) {}
-
-    @Override
-    public void cellNoted(String line) {}
-
-    @Override
-    public void cellFinished(CellResult cell) {}
-
-    @Override
-    public void close() {}
-  }
 
   private static void is(NotebookCell cell, String outputs) {
     assertThat(cell.outputs()).isEqualTo(JsonParser.parseString(outputs));
@@ -103,6 +83,21 @@ class RecordedOutputsTest {
         [{"output_type": "display_data", "metadata": {}, "data": {
           "text/plain": ["t"], "text/html": ["<b>\\n", "</b>"], "image/svg+xml": ["<svg/>"],
           "image/png": "AQI=", "application/json": {"a": [1]}}}]
+        """);
+  }
+
+  @Test
+  void contentThatIsNotJsonIsRecordedAsTextAndNamed() {
+    var shown = recorded.of(first);
+    shown.display(MimeBundle.text("t").with("application/json", "{a: 1}"), "");
+    shown.end();
+    is(
+        first,
+        """
+        [{"output_type": "stream", "name": "stderr", "text": [
+           "application/json content must be JSON but is not: line 1 column 3 ($.): not a JSON value; correct that place\\n"]},
+         {"output_type": "display_data", "metadata": {}, "data": {
+           "text/plain": ["t"], "application/json": "{a: 1}"}}]
         """);
   }
 

@@ -1,11 +1,13 @@
 package braid.internal.report.json;
 
+import braid.internal.json.RecordJson;
 import braid.model.Activity;
 import braid.model.BraidException;
 import braid.model.Place;
 import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
+import com.google.gson.JsonElement;
 import com.google.gson.stream.JsonWriter;
 import java.io.IOException;
 import java.io.StringWriter;
@@ -14,6 +16,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SequencedMap;
 
 /// Reads profiles, and writes and reads those of all ranks as one document.
 public final class ProfileJson {
@@ -30,10 +35,52 @@ public final class ProfileJson {
 
   private static final String WHAT = "profile";
 
+  /// Fields of a profile. Spans and activities are rows of numbers, some of which are indices into
+  /// the lists of names.
+  private record Saved(
+      int rank,
+      int size,
+      SequencedMap<String, String> configuration,
+      long clockErrorNanos,
+      SequencedMap<String, Long> counters,
+      List<Long> iterationNanos,
+      List<Long> plainNanos,
+      List<Long> startNanos,
+      List<Stage> stages,
+      List<String> streams,
+      Optional<List<String>> labels,
+      List<Activity.Kind> kinds,
+      List<String> engines,
+      List<List<Long>> spans,
+      Optional<List<List<Long>>> activities) {}
+
+  private record All(List<JsonElement> profiles) {}
+
+  private static final RecordJson JSON =
+      new RecordJson()
+          .absent(
+              Saved.class,
+              Map.of(
+                  // Profiles of Braid's first version have none of these.
+                  "counters",
+                  new LinkedHashMap<>(),
+                  "plainNanos",
+                  List.of(),
+                  "startNanos",
+                  List.of(),
+                  "labels",
+                  Optional.empty(),
+                  "kinds",
+                  List.of(),
+                  "engines",
+                  List.of(),
+                  "activities",
+                  Optional.empty()));
+
   private ProfileJson() {}
 
   public static Profile read(String json) {
-    return read(JsonFields.document(WHAT, Profile.FORMAT, json));
+    return read(WHAT, RecordJson.parse(WHAT, json));
   }
 
   /// Writes the profiles of all ranks as one document.
@@ -52,102 +99,82 @@ public final class ProfileJson {
   }
 
   public static List<Profile> readAll(String json) {
-    var set = JsonFields.document("profiles", SET_FORMAT, json).only("format", "profiles");
-    return set.objects("profiles").stream().map(ProfileJson::read).toList();
+    var all = JSON.read("profiles", RecordJson.document("profiles", SET_FORMAT, json), All.class);
+    return all.profiles().stream().map(each -> read(WHAT, each)).toList();
   }
 
-  private static Profile read(JsonFields fields) {
-    fields.only(
-        "format",
-        "rank",
-        "size",
-        "configuration",
-        "clockErrorNanos",
-        "counters",
-        "iterationNanos",
-        "plainNanos",
-        "startNanos",
-        "stages",
-        "streams",
-        "labels",
-        "kinds",
-        "engines",
-        "spans",
-        "activities");
-    if (!fields.text("format").equals(Profile.FORMAT)) {
-      throw new BraidException(
-          WHAT
-              + ": field `format` must be \""
-              + Profile.FORMAT
-              + "\" but was "
-              + fields.text("format"));
-    }
-    var stages = fields.listOf("stages", Stage.values());
-    var streams = fields.textList("streams");
+  private static Profile read(String place, JsonElement json) {
+    var saved = JSON.read(place, RecordJson.formatted(place, Profile.FORMAT, json), Saved.class);
     var spans = new ArrayList<Span>();
     var unowned = new ArrayList<Activity>();
     // Earlier profiles have one engine per span, or none, and may have no labels.
-    boolean complete = fields.has("activities");
-    boolean labelled = fields.has("labels");
-    boolean oneEngine = !complete && fields.has("engines");
-    var labels = labelled ? fields.textList("labels") : List.of("");
-    var engines = complete || oneEngine ? fields.textList("engines") : List.<String>of();
-    var rows = fields.rows("spans", SPAN_WIDTH - (labelled ? 0 : 1) + (oneEngine ? 1 : 0));
+    boolean labelled = saved.labels().isPresent();
+    boolean oneEngine = saved.activities().isEmpty() && !saved.engines().isEmpty();
+    var labels = saved.labels().orElse(List.of(""));
+    var engines = saved.engines();
+    var rows = saved.spans();
+    int width = SPAN_WIDTH - (labelled ? 0 : 1) + (oneEngine ? 1 : 0);
+    rows.forEach(row -> checkWidth("spans", row, width));
     var activities = new HashMap<Long, List<Activity>>();
-    if (complete) {
-      var kinds = fields.listOf("kinds", Activity.Kind.values());
-      for (var row : fields.rows("activities", ACTIVITY_WIDTH)) {
-        if (row[0] < UNOWNED || row[0] >= rows.size()) {
-          throw new BraidException(
-              "%s: an activity belongs to span %d, but there are %d"
-                  .formatted(WHAT, row[0], rows.size()));
-        }
-        var activity =
-            new Activity(
-                named(kinds, row[1], "kinds"),
-                named(engines, row[2], "engines"),
-                row[3],
-                row[4],
-                row[5]);
-        (row[0] == UNOWNED ? unowned : activities.computeIfAbsent(row[0], _ -> new ArrayList<>()))
-            .add(activity);
+    for (var row : saved.activities().orElse(List.of())) {
+      checkWidth("activities", row, ACTIVITY_WIDTH);
+      long span = row.getFirst();
+      if (span < UNOWNED || span >= rows.size()) {
+        throw new BraidException(
+            "%s: an activity belongs to span %d, but there are %d"
+                .formatted(WHAT, span, rows.size()));
       }
+      var activity =
+          new Activity(
+              named(saved.kinds(), row.get(1), "kinds"),
+              named(engines, row.get(2), "engines"),
+              row.get(3),
+              row.get(4),
+              row.get(5));
+      (span == UNOWNED ? unowned : activities.computeIfAbsent(span, _ -> new ArrayList<>()))
+          .add(activity);
     }
     for (var row : rows) {
       var ran =
           oneEngine
-              ? whole(row, named(engines, row[SPAN_WIDTH - 1], "engines"))
+              ? whole(row, named(engines, row.get(SPAN_WIDTH - 1), "engines"))
               : activities.getOrDefault((long) spans.size(), List.of());
       spans.add(
           new Span(
-              number(row[0], "iteration"),
-              number(row[1], "chunk"),
-              named(stages, row[2], "stages"),
-              named(streams, row[3], "streams"),
-              row[4],
-              row[5],
-              row[6],
-              row[7],
+              number(row.get(0), "iteration"),
+              number(row.get(1), "chunk"),
+              named(saved.stages(), row.get(2), "stages"),
+              named(saved.streams(), row.get(3), "streams"),
+              row.get(4),
+              row.get(5),
+              row.get(6),
+              row.get(7),
               ran,
-              labelled ? named(labels, row[row.length - 1], "labels") : ""));
+              labelled ? named(labels, row.getLast(), "labels") : ""));
     }
     return new Profile(
-        new Place(fields.whole("rank"), fields.whole("size")),
-        fields.texts("configuration"),
-        fields.wholes("iterationNanos"),
+        new Place(saved.rank(), saved.size()),
+        saved.configuration(),
+        saved.iterationNanos(),
         spans,
-        fields.wholeLong("clockErrorNanos"),
-        // Profiles of Braid's first version have no counters.
-        fields.has("counters") ? fields.counts("counters") : new LinkedHashMap<>(),
-        // They have no times without profiling either.
-        fields.has("plainNanos") ? fields.wholes("plainNanos") : List.of(),
-        fields.has("startNanos") ? fields.wholes("startNanos") : List.of(),
+        saved.clockErrorNanos(),
+        saved.counters(),
+        saved.plainNanos(),
+        saved.startNanos(),
         unowned);
+  }
+
+  private static void checkWidth(String list, List<Long> row, int width) {
+    if (row.size() != width) {
+      throw new BraidException(
+          "%s: `%s` must be rows of %d whole numbers but one is %s"
+              .formatted(WHAT, list, width, row));
+    }
   }
 
   /// Returns the only activity that an earlier profile has of a span: the longest one, of which it
   /// kept the engine.
-  private static List<Activity> whole(long[] row, String engine) {
+  private static List<Activity> whole(List<Long> row, String engine) {
     if (engine.isEmpty()) {
       return List.of();
     }
@@ -155,7 +182,7 @@ public final class ProfileJson {
         engine.startsWith("fill: ")
             ? Activity.Kind.FILL
             : engine.contains("(channel ") ? Activity.Kind.COPY : Activity.Kind.KERNEL;
-    return List.of(new Activity(kind, engine, row[4], row[5], row[6]));
+    return List.of(new Activity(kind, engine, row.get(4), row.get(5), row.get(6)));
   }
 
   private static int number(long value, String name) {

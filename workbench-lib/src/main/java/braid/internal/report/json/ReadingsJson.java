@@ -1,21 +1,17 @@
 package braid.internal.report.json;
 
+import braid.internal.json.RecordJson;
 import braid.model.HardwareReading;
-import com.google.gson.Gson;
-import com.google.gson.JsonArray;
-import com.google.gson.JsonObject;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
 /// Readings of the hardware, one per measurement. A number that the hardware does not report is
 /// left out.
-public final class ReadingsJson {
+public record ReadingsJson(List<HardwareReading> readings) {
   private static final String FORMAT = "braid.readings/1";
-  private static final String READINGS = "readings";
-  private static final Gson GSON = new Gson();
 
-  private static final Map<String, Object> ABSENT =
+  static final Map<String, Object> UNKNOWN =
       Map.of(
           "smClockMhz",
           HardwareReading.UNKNOWN,
@@ -26,40 +22,15 @@ public final class ReadingsJson {
           "heldBackBy",
           Set.of());
 
-  private ReadingsJson() {}
+  private static final RecordJson JSON = new RecordJson().leavingOut(HardwareReading.class, UNKNOWN);
 
   /// As ranks exchange them.
   public static String write(List<HardwareReading> readings) {
-    var json = new JsonObject();
-    json.addProperty("format", FORMAT);
-    json.add(READINGS, tree(readings));
-    return json.toString();
+    return JSON.write(FORMAT, new ReadingsJson(readings)).toString();
   }
 
   public static List<HardwareReading> read(String json) {
-    return read(JsonFields.document(READINGS, FORMAT, json).only("format", READINGS), READINGS);
-  }
-
-  static JsonArray tree(List<HardwareReading> readings) {
-    var all = GSON.toJsonTree(readings).getAsJsonArray();
-    for (var one : all) {
-      var fields = one.getAsJsonObject();
-      ABSENT.forEach(
-          (name, unknown) -> {
-            if (fields.get(name).equals(GSON.toJsonTree(unknown))) {
-              fields.remove(name);
-            }
-          });
-    }
-    return all;
-  }
-
-  static List<HardwareReading> read(JsonFields fields, String name) {
-    return fields.objects(name).stream()
-        .map(
-            one ->
-                one.only(JsonFields.components(HardwareReading.class))
-                    .record(HardwareReading.class, ABSENT))
-        .toList();
+    var document = RecordJson.document("readings", FORMAT, json);
+    return JSON.read("readings", document, ReadingsJson.class).readings();
   }
 }

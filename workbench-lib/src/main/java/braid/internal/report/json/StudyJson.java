@@ -1,13 +1,13 @@
 package braid.internal.report.json;
 
+import braid.internal.json.RecordJson;
 import braid.model.ChunkOrder;
 import braid.model.Configuration;
 import braid.model.ContextParallel;
-import braid.model.HardwareReading;
 import braid.model.Overlap;
 import braid.model.Priority;
-import com.google.gson.Gson;
-import com.google.gson.JsonArray;
+import braid.model.HardwareReading;
+import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import java.util.List;
 import java.util.Map;
@@ -16,31 +16,33 @@ import java.util.SequencedMap;
 
 /// A study as JSON: every time that was measured, none that was computed from them. A trial has the
 /// components of its configuration as fields of its own; a step has its name, in the field `step`.
+///
+/// @param reference name of the reference, if it is a step
+/// @param referenceTuning tuning of the reference; studies of GEMMs have none, since it is unfused
+/// @param predictedOn machine of a prediction
+/// @param predictedNanos predicted times of the reference, then of each trial; 0 for one that
+///   cannot be simulated
+/// @param measuredNanos time that the study took; 0 in studies of earlier versions
 public record StudyJson(
     SequencedMap<String, String> problem,
     int ranks,
     long seed,
-    List<Long> unfusedFirst,
-    List<Long> unfusedAgain,
+    Optional<String> reference,
+    Optional<Configuration> referenceTuning,
+    List<Long> unfusedNanos,
+    List<Long> unfusedAgainNanos,
     List<Trial> trials,
     List<HardwareReading> unfusedReadings,
-    Configuration reference,
-    Optional<Prediction> prediction,
+    Optional<String> predictedOn,
+    List<Long> predictedNanos,
     long measuredNanos) {
   public static final String MIME = "application/vnd.braid.study+json";
-  static final String FORMAT = "braid.study/1";
-  private static final String READINGS = "readings";
-  private static final String UNFUSED_READINGS = "unfusedReadings";
-  private static final String REFERENCE = "reference";
-  private static final String REFERENCE_TUNING = "referenceTuning";
-  private static final String PREDICTED_ON = "predictedOn";
-  private static final String PREDICTED_NANOS = "predictedNanos";
-  private static final String MEASURED_NANOS = "measuredNanos";
-  private static final Gson GSON = new Gson();
+  private static final String FORMAT = "braid.study/1";
+  private static final String DOCUMENT = "study";
 
   /// Components of a tuning that studies of Braid's first version lack, as they were then. Later
   /// ones have them all, since a default may change.
-  private static final Map<String, Object> ABSENT =
+  private static final Map<String, Object> FIRST_VERSION =
       Map.of(
           "boundaries",
           List.of(),
@@ -55,132 +57,95 @@ public record StudyJson(
           "symmetricOutput",
           false);
 
-  /// One configuration, its time in each round, and the hardware's state at each.
-  public record Trial(
-      Configuration configuration, List<Long> nanos, List<HardwareReading> readings) {}
+  private static final RecordJson JSON =
+      new RecordJson()
+          .absent(Overlap.class, FIRST_VERSION)
+          .leavingOut(HardwareReading.class, ReadingsJson.UNKNOWN)
+          .leavingOut(Measured.class, Map.of("readings", List.of()))
+          .leavingOut(
+              StudyJson.class,
+              Map.of(
+                  "reference",
+                  Optional.empty(),
+                  "referenceTuning",
+                  Optional.empty(),
+                  "unfusedReadings",
+                  List.of(),
+                  "predictedOn",
+                  Optional.empty(),
+                  "predictedNanos",
+                  List.of(),
+                  "measuredNanos",
+                  0L))
+          .form(Configuration.class, StudyJson::written, StudyJson::configuration)
+          .form(Trial.class, StudyJson::written, StudyJson::trial);
 
-  /// Predicted times of the reference, then of each trial; 0 for one that cannot be simulated.
-  public record Prediction(String machine, List<Long> nanos) {}
+  /// Times of a configuration and the hardware's state at each.
+  private record Measured(List<Long> nanos, List<HardwareReading> readings) {}
+
+  /// One configuration, its time in each round, and the hardware's state at each.
+  public record Trial(Configuration configuration, List<Long> nanos, List<HardwareReading> readings) {}
+
+  /// A step known by its name, in the field of this name.
+  private record StepName(String step) {}
+
+  /// Returns the reference of the study.
+  public Configuration referenceConfiguration() {
+    return reference
+        .<Configuration>map(Configuration.Named::new)
+        .or(() -> referenceTuning)
+        .orElseGet(Overlap::unfused);
+  }
 
   public String write() {
-    var json = new JsonObject();
-    json.addProperty("format", FORMAT);
-    json.add("problem", GSON.toJsonTree(problem));
-    json.addProperty("ranks", ranks);
-    json.addProperty("seed", seed);
-    switch (reference) {
-      case Configuration.Named named -> json.addProperty(REFERENCE, named.name());
-      // Studies of GEMMs have none: their reference is unfused.
-      case Overlap overlap when overlap.equals(Overlap.unfused()) -> {}
-      case Configuration other -> json.add(REFERENCE_TUNING, tree(other));
-    }
-    json.add("unfusedNanos", GSON.toJsonTree(unfusedFirst));
-    json.add("unfusedAgainNanos", GSON.toJsonTree(unfusedAgain));
-    var all = new JsonArray();
-    for (var trial : trials) {
-      var one = tree(trial.configuration());
-      one.add("nanos", GSON.toJsonTree(trial.nanos()));
-      addReadings(one, READINGS, trial.readings());
-      all.add(one);
-    }
-    json.add("trials", all);
-    addReadings(json, UNFUSED_READINGS, unfusedReadings);
-    prediction.ifPresent(
-        predicted -> {
-          json.addProperty(PREDICTED_ON, predicted.machine());
-          json.add(PREDICTED_NANOS, GSON.toJsonTree(predicted.nanos()));
-        });
-    if (measuredNanos > 0) {
-      json.addProperty(MEASURED_NANOS, measuredNanos);
-    }
-    return json.toString();
-  }
-
-  private static JsonObject tree(Configuration configuration) {
-    if (configuration instanceof Configuration.Named named) {
-      var json = new JsonObject();
-      json.addProperty(Configuration.Named.COLUMN, named.name());
-      return json;
-    }
-    return GSON.toJsonTree(configuration).getAsJsonObject();
-  }
-
-  private static void addReadings(JsonObject json, String name, List<HardwareReading> readings) {
-    if (!readings.isEmpty()) {
-      json.add(name, ReadingsJson.tree(readings));
-    }
+    return JSON.write(FORMAT, this).toString();
   }
 
   public static StudyJson read(String json) {
-    var fields =
-        JsonFields.document("study", FORMAT, json)
-            .only(
-                "format",
-                "problem",
-                "ranks",
-                "seed",
-                "unfusedNanos",
-                "unfusedAgainNanos",
-                "trials",
-                UNFUSED_READINGS,
-                REFERENCE,
-                REFERENCE_TUNING,
-                PREDICTED_ON,
-                PREDICTED_NANOS,
-                MEASURED_NANOS);
-    return new StudyJson(
-        fields.texts("problem"),
-        fields.whole("ranks"),
-        fields.wholeLong("seed"),
-        fields.wholes("unfusedNanos"),
-        fields.wholes("unfusedAgainNanos"),
-        fields.objects("trials").stream().map(StudyJson::trial).toList(),
-        readings(fields, UNFUSED_READINGS),
-        reference(fields),
-        // Studies of one device per rank have none.
-        fields.has(PREDICTED_ON)
-            ? Optional.of(new Prediction(fields.text(PREDICTED_ON), fields.wholes(PREDICTED_NANOS)))
-            : Optional.empty(),
-        // Studies of earlier versions have none.
-        fields.has(MEASURED_NANOS) ? fields.wholeLong(MEASURED_NANOS) : 0);
+    return JSON.read(DOCUMENT, RecordJson.document(DOCUMENT, FORMAT, json), StudyJson.class);
   }
 
-  private static Configuration reference(JsonFields fields) {
-    if (fields.has(REFERENCE)) {
-      return new Configuration.Named(fields.text(REFERENCE));
+  private static JsonElement written(Configuration configuration) {
+    return configuration instanceof Configuration.Named named
+        ? JSON.write(new StepName(named.name()), StepName.class)
+        : JSON.write(configuration, configuration.getClass());
+  }
+
+  private static JsonElement written(Trial trial) {
+    var fields = (JsonObject) written(trial.configuration());
+    var measured = JSON.write(new Measured(trial.nanos(), trial.readings()), Measured.class);
+    fields.asMap().putAll(((JsonObject) measured).asMap());
+    return fields;
+  }
+
+  private static Trial trial(String place, JsonElement json) {
+    var configuration = json.deepCopy();
+    var measured = new JsonObject();
+    if (configuration instanceof JsonObject fields) {
+      for (var component : Measured.class.getRecordComponents()) {
+        var value = fields.remove(component.getName());
+        if (value != null) {
+          measured.add(component.getName(), value);
+        }
+      }
     }
-    return fields.has(REFERENCE_TUNING)
-        ? configuration(fields.object(REFERENCE_TUNING))
-        : Overlap.unfused();
-  }
-
-  private static Trial trial(JsonFields fields) {
-    return new Trial(
-        configuration(fields, "nanos", READINGS),
-        fields.wholes("nanos"),
-        readings(fields, READINGS));
+    var candidate = configuration(place, configuration);
+    var times = JSON.read(place, measured, Measured.class);
+    return new Trial(candidate, times.nanos(), times.readings());
   }
 
   /// Reads a configuration, whose kind a field shows that no other kind has.
-  ///
-  /// @param others fields beside those of the configuration
-  private static Configuration configuration(JsonFields fields, String... others) {
+  private static Configuration configuration(String place, JsonElement json) {
+    var fields = json instanceof JsonObject object ? object : new JsonObject();
     if (fields.has(Configuration.Named.COLUMN)) {
-      fields.only(Configuration.Named.COLUMN, "nanos", READINGS);
-      return new Configuration.Named(fields.text(Configuration.Named.COLUMN));
+      return new Configuration.Named(JSON.read(place, json, StepName.class).step());
     }
-    Class<? extends Record> type =
+    Class<? extends Configuration> type =
         fields.has("name")
             ? Configuration.OwnSchedule.class
             : fields.has("layout")
                 ? Configuration.LayoutTuning.class
                 : fields.has("ulyssesRanks") ? ContextParallel.class : Overlap.class;
-    fields.only(JsonFields.components(type, others));
-    return (Configuration) fields.record(type, type == Overlap.class ? ABSENT : Map.of());
-  }
-
-  /// Studies of Braid's first version have none, like those on hardware that reports nothing.
-  private static List<HardwareReading> readings(JsonFields fields, String name) {
-    return fields.has(name) ? ReadingsJson.read(fields, name) : List.of();
+    return JSON.read(place, json, type);
   }
 }

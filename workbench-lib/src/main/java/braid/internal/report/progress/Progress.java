@@ -4,12 +4,12 @@ import braid.internal.rank.Outbox;
 import braid.model.MimeBundle;
 import java.time.Duration;
 import java.util.Locale;
-import java.util.UUID;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Progress of long work, shown once it has taken longer than [#PATIENCE]. A separate thread reads
@@ -41,8 +41,7 @@ public final class Progress implements AutoCloseable {
 
   private final Task task;
   private final int steps;
-  private final Outbox outbox;
-  private final String displayId = "progress-" + UUID.randomUUID();
+  private final Consumer<MimeBundle> display;
   private final long startNanos = System.nanoTime();
   private final AtomicInteger count = new AtomicInteger();
   private volatile String state = "";
@@ -56,7 +55,7 @@ public final class Progress implements AutoCloseable {
   private Progress(Task task, int steps, Outbox outbox) {
     this.task = task;
     this.steps = steps;
-    this.outbox = outbox;
+    display = ProgressBar.inPlace(outbox);
   }
 
   /// Starts progress, to be closed by the calling thread.
@@ -64,7 +63,6 @@ public final class Progress implements AutoCloseable {
   /// @param reports true on the one rank that reports for all
   public static Progress of(Task task, int steps, Outbox outbox, boolean reports) {
     var progress = new Progress(task, steps, outbox);
-    // Without a session a shown line cannot be replaced, and every update would add one.
     if (reports && !progress.reportedBefore && !outbox.equals(Outbox.CONSOLE)) {
       progress.reporting =
           REPORTER.scheduleWithFixedDelay(
@@ -75,7 +73,7 @@ public final class Progress implements AutoCloseable {
   }
 
   /// Runs a task every second, on the thread that reports all progress, until it is cancelled.
-  public static ScheduledFuture<?> everySecond(Runnable task) {
+  static ScheduledFuture<?> everySecond(Runnable task) {
     return REPORTER.scheduleWithFixedDelay(task, 1, 1, TimeUnit.SECONDS);
   }
 
@@ -106,12 +104,8 @@ public final class Progress implements AutoCloseable {
   }
 
   private void show(MimeBundle bundle) {
-    if (shown) {
-      outbox.update(bundle, displayId);
-    } else {
-      outbox.display(bundle, displayId);
-      shown = true;
-    }
+    shown = true;
+    display.accept(bundle);
   }
 
   /// Ends the work as complete.

@@ -1,14 +1,21 @@
 package braid.internal.report.progress;
 
+import braid.internal.rank.Outbox;
 import braid.internal.report.HtmlTable;
 import braid.model.MimeBundle;
+import java.util.Collection;
+import java.util.Iterator;
 import java.util.Locale;
+import java.util.UUID;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 
 /// Progress of long work, shown in place and not more often than the eye can follow: a bar in a
 /// notebook, a line of text elsewhere.
-public final class ProgressBar {
+public final class ProgressBar implements AutoCloseable {
   private static final long SHORTEST_PAUSE_NANOS = 100_000_000;
 
   /// Time after which an unchanged display shows its elapsed time anew.
@@ -16,6 +23,7 @@ public final class ProgressBar {
 
   private static final int TEXT_BAR_WIDTH = 24;
   private static final int HTML_BAR_WIDTH_PX = 260;
+  private static final int MAX_ITEM_CHARS = 60;
 
   private final String work;
   private int steps;
@@ -28,6 +36,11 @@ public final class ProgressBar {
   private int done;
   private String state;
   private boolean finished;
+  private @Nullable Future<?> ticks;
+
+  public ProgressBar(String work, int steps, String preparing, Outbox outbox) {
+    this(work, steps, preparing, System::nanoTime, inPlace(outbox));
+  }
 
   /// @param preparing description of the work before the first step
   /// @param show called with each new display, the first time at once
@@ -43,6 +56,64 @@ public final class ProgressBar {
     show.accept(bundle(preparing, startedNanos));
   }
 
+  /// Returns a receiver of bundles, each of which replaces the one before.
+  static Consumer<MimeBundle> inPlace(Outbox outbox) {
+    // Without a session a shown line cannot be replaced, and every update would add one.
+    if (outbox.equals(Outbox.CONSOLE)) {
+      return _ -> {};
+    }
+    var displayId = "progress-" + UUID.randomUUID();
+    var shown = new AtomicBoolean();
+    return bundle -> {
+      if (shown.getAndSet(true)) {
+        outbox.update(bundle, displayId);
+      } else {
+        outbox.display(bundle, displayId);
+      }
+    };
+  }
+
+  /// Returns the items of a loop whose progress is shown in one display. A loop that ends early
+  /// leaves the display as it is.
+  ///
+  /// @param work name of the items: `shapes`
+  public static <T> Iterator<T> loop(Collection<T> items, String work, Outbox outbox) {
+    var left = items.iterator();
+    var bar = new ProgressBar(work, items.size(), "starting", outbox);
+    return new Iterator<>() {
+      @Override
+      public boolean hasNext() {
+        if (!left.hasNext()) {
+          bar.finish("done");
+        }
+        return left.hasNext();
+      }
+
+      @Override
+      public T next() {
+        var item = left.next();
+        var line = String.valueOf(item).lines().findFirst().orElse("");
+        bar.step(
+            line.length() > MAX_ITEM_CHARS ? line.substring(0, MAX_ITEM_CHARS - 1) + "…" : line);
+        return item;
+      }
+    };
+  }
+
+  /// Shows the elapsed time of long steps, until it is closed.
+  public ProgressBar ticking() {
+    ticks = Progress.everySecond(this::tick);
+    return this;
+  }
+
+  /// Ends the updates; the display stays.
+  @Override
+  public void close() {
+    if (ticks != null) {
+      ticks.cancel(false);
+    }
+  }
+
   /// Begins a step; earlier ones are done.
   public synchronized void step(String name) {
     long now = nanoClock.getAsLong();
@@ -55,8 +126,7 @@ public final class ProgressBar {
     showAfter(SHORTEST_PAUSE_NANOS, now);
   }
 
-  /// Shows the elapsed time of a long step. Called at intervals by another thread.
-  public synchronized void tick() {
+  private synchronized void tick() {
     if (!finished) {
       showAfter(LONGEST_PAUSE_NANOS, nanoClock.getAsLong());
     }
@@ -74,11 +144,13 @@ public final class ProgressBar {
     steps = Math.max(done, stepsInAll);
   }
 
-  /// Ends the work as complete; always shown.
+  /// Ends the work as complete; always shown, once.
   public synchronized void finish(String outcome) {
-    finished = true;
-    done = steps;
-    show.accept(bundle(outcome, nanoClock.getAsLong()));
+    if (!finished) {
+      finished = true;
+      done = steps;
+      show.accept(bundle(outcome, nanoClock.getAsLong()));
+    }
   }
 
   private MimeBundle bundle(String state, long now) {
@@ -86,7 +158,7 @@ public final class ProgressBar {
   }
 
   /// @param stepsNanos time since the first step, from which the remaining time is estimated
-  public static MimeBundle bundle(
+  static MimeBundle bundle(
       String work, int done, int steps, String state, long elapsedNanos, long stepsNanos) {
     double share = steps == 0 ? 1 : (double) done / steps;
     var time = String.format(Locale.ROOT, "%.1f s", elapsedNanos / 1e9);

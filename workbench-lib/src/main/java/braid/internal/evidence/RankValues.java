@@ -13,13 +13,13 @@ import java.util.Objects;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// Content that ranks send to their front. A rank sends evidence as text and JSON only; the front
+/// Values as ranks send them to their front. A rank sends evidence as text and JSON only; the front
 /// builds tables and charts from it, so that ranks spend neither memory nor time on drawing.
-public final class HandedOver {
-  private HandedOver() {}
+public final class RankValues {
+  private RankValues() {}
 
   /// Returns the form in which a rank sends a value to the front.
-  public static MimeBundle onRank(@Nullable Object value) {
+  public static MimeBundle bundle(@Nullable Object value) {
     return value instanceof Study<?> study
         ? MimeBundle.text(study.headline()).with(StudyJson.MIME, study.toJson())
         : Renderings.of(value);

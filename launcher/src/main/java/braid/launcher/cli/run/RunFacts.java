@@ -1,4 +1,4 @@
-package braid.launcher.cli.experiment;
+package braid.launcher.cli.run;
 
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
@@ -6,7 +6,7 @@ import braid.launcher.experiment.GitState;
 import braid.launcher.experiment.Surroundings;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.NotebookCell;
-import braid.launcher.notebook.parameters.ParameterValues;
+import braid.launcher.notebook.ParameterCell;
 import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
 import braid.model.Link;
@@ -59,7 +59,7 @@ public final class RunFacts {
     about.addProperty("sha256", digest(notebook));
     about.addProperty("output", output.toAbsolutePath().normalize().toString());
     json.add("notebook", about);
-    json.add("parameters", ParameterValues.of(notebook));
+    json.add("parameters", ParameterCell.values(notebook));
     var folder = Optional.ofNullable(path.getParent()).orElse(path);
     json.add("git", GitState.of(folder, Optional.of(path)));
     return this;

@@ -1,21 +1,16 @@
-package braid.launcher.kernel.output;
+package braid.launcher.cell;
 
+import braid.internal.json.RecordJson;
+import braid.model.BraidException;
 import braid.model.MimeBundle;
-import com.google.gson.Gson;
-import com.google.gson.GsonBuilder;
-import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
 import com.google.gson.JsonPrimitive;
-import com.google.gson.Strictness;
 import java.util.ArrayList;
 import java.util.List;
 
 /// A bundle as Jupyter's `data`: JSON types hold JSON instead of its text; all others hold a
 /// string. `problems` lists invalid content, which is sent as text.
 public record DisplayContent(JsonObject data, List<String> problems) {
-  private static final Gson STRICT = new GsonBuilder().setStrictness(Strictness.STRICT).create();
-
   public static DisplayContent of(MimeBundle bundle) {
     var data = new JsonObject();
     var problems = new ArrayList<String>();
@@ -25,10 +20,10 @@ public record DisplayContent(JsonObject data, List<String> problems) {
             (type, content) -> {
               if (isJson(type)) {
                 try {
-                  data.add(type, STRICT.fromJson(content, JsonElement.class));
+                  data.add(type, RecordJson.parse(type + " content", content));
                   return;
-                } catch (JsonParseException e) {
-                  problems.add(type + " content must be JSON but is not: " + e.getMessage());
+                } catch (BraidException e) {
+                  problems.add(e.getMessage());
                 }
               }
               data.add(type, new JsonPrimitive(content));

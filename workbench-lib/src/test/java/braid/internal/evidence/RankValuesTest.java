@@ -12,7 +12,7 @@ import braid.model.Overlap;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-class HandedOverTest {
+class RankValuesTest {
   private static final SyntheticProfiles RUN = new SyntheticProfiles(3, 2, 4, 1, 1000, 3000);
 
   private static Study<Overlap> study() {
@@ -21,9 +21,9 @@ class HandedOverTest {
 
   @Test
   void theFrontGathersTheProfilesOfAllRanks() {
-    var ofRanks = List.of(2, 0, 1).stream().map(r -> HandedOver.onRank(RUN.profile(r))).toList();
+    var ofRanks = List.of(2, 0, 1).stream().map(r -> RankValues.bundle(RUN.profile(r))).toList();
 
-    assertThat(HandedOver.evidence(ofRanks)).contains(RUN.set());
+    assertThat(RankValues.evidence(ofRanks)).contains(RUN.set());
     assertThat(RUN.set().display().data())
         .containsKeys(MimeBundle.TEXT, MimeBundle.HTML, MimeBundle.PNG);
   }
@@ -31,19 +31,19 @@ class HandedOverTest {
   @Test
   void aRankHandsOverAStudyUndrawnAndTheFrontDrawsIt() {
     var study = study();
-    var handedOver = HandedOver.onRank(study);
+    var sent = RankValues.bundle(study);
 
-    assertThat(handedOver.data()).containsOnlyKeys(MimeBundle.TEXT, StudyJson.MIME);
-    assertThat(handedOver.text()).isEqualTo(study.headline());
-    assertThat(HandedOver.evidence(List.of(MimeBundle.text("1"), handedOver))).contains(study);
+    assertThat(sent.data()).containsOnlyKeys(MimeBundle.TEXT, StudyJson.MIME);
+    assertThat(sent.text()).isEqualTo(study.headline());
+    assertThat(RankValues.evidence(List.of(MimeBundle.text("1"), sent))).contains(study);
     assertThat(study.display().data())
         .containsKeys(MimeBundle.TEXT, MimeBundle.HTML, MimeBundle.PNG, StudyJson.MIME);
   }
 
   @Test
-  void noEvidenceIsMadeWithoutMeasurements() {
-    assertThat(HandedOver.evidence(List.of(MimeBundle.text("1"), MimeBundle.text("2")))).isEmpty();
-    assertThat(HandedOver.evidence(List.of())).isEmpty();
+  void whereThereIsNoEvidenceNoneIsMade() {
+    assertThat(RankValues.evidence(List.of(MimeBundle.text("1"), MimeBundle.text("2")))).isEmpty();
+    assertThat(RankValues.evidence(List.of())).isEmpty();
     assertThat(ProfileSet.of(List.of(new SyntheticProfiles(1, 1, 1, 1, 0, 1).profile(0))).ranks())
         .isEqualTo(1);
   }
