@@ -11,8 +11,8 @@ import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
 import braid.internal.report.value.Caveats;
 import braid.model.Configuration;
-import braid.model.MimeBundle;
 import braid.model.HardwareReading;
+import braid.model.MimeBundle;
 import braid.model.Timing;
 import braid.schedule.simulation.Machine;
 import java.nio.ByteBuffer;
@@ -147,7 +147,8 @@ final class Candidates {
     var load = new MachineLoad(group);
     notes.forEach(this::note);
     try (var _ = Progress.reportedElsewhere()) {
-      work.forEach((configuration, built) -> candidates.add(new Candidate(configuration, built.get())));
+      work.forEach(
+          (configuration, built) -> candidates.add(new Candidate(configuration, built.get())));
       for (var candidate : candidates) {
         progress.ifPresent(bar -> bar.step("verifying " + candidate.configuration()));
         candidate.work().verify();

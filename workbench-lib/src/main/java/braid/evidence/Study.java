@@ -19,9 +19,9 @@ import braid.model.Configuration;
 import braid.model.Configuration.Named;
 import braid.model.Configuration.OwnSchedule;
 import braid.model.Estimate;
+import braid.model.HardwareReading;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
-import braid.model.HardwareReading;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -178,10 +178,13 @@ public record Study<C extends Configuration>(
   }
 
   private static List<HardwareReading> known(List<HardwareReading> readings) {
-    return readings.stream().allMatch(HardwareReading.NONE::equals) ? List.of() : List.copyOf(readings);
+    return readings.stream().allMatch(HardwareReading.NONE::equals)
+        ? List.of()
+        : List.copyOf(readings);
   }
 
-  private static void requireReadings(String configuration, int times, List<HardwareReading> readings) {
+  private static void requireReadings(
+      String configuration, int times, List<HardwareReading> readings) {
     if (!readings.isEmpty() && readings.size() != times) {
       throw new BraidException(
           "a study needs a reading of the hardware for each time or none but has %d of %s for %d times"
@@ -345,14 +348,17 @@ public record Study<C extends Configuration>(
 
   /// Returns the median time of a configuration of this study.
   public double medianNanos(C configuration) {
-    return configuration.equals(reference) ? unfusedMedianNanos() : trial(configuration).medianNanos();
+    return configuration.equals(reference)
+        ? unfusedMedianNanos()
+        : trial(configuration).medianNanos();
   }
 
   /// Returns the share by which one configuration takes longer than another, negative if it is
   /// faster: the quotient of their medians minus 1. For the interval, times are compared within
   /// each round; it has 95% confidence, given enough rounds, and contains the quotient.
   public Estimate excess(C configuration, C reference) {
-    return PairedSamples.excess(doubles(nanos(reference)), doubles(nanos(configuration)), Ranking.CONFIDENCE)
+    return PairedSamples.excess(
+            doubles(nanos(reference)), doubles(nanos(configuration)), Ranking.CONFIDENCE)
         .withValue(medianNanos(configuration) / medianNanos(reference) - 1);
   }
 

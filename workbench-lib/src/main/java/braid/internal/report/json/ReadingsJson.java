@@ -22,7 +22,8 @@ public record ReadingsJson(List<HardwareReading> readings) {
           "heldBackBy",
           Set.of());
 
-  private static final RecordJson JSON = new RecordJson().leavingOut(HardwareReading.class, UNKNOWN);
+  private static final RecordJson JSON =
+      new RecordJson().leavingOut(HardwareReading.class, UNKNOWN);
 
   /// As ranks exchange them.
   public static String write(List<HardwareReading> readings) {

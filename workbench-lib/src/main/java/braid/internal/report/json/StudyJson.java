@@ -4,9 +4,9 @@ import braid.internal.json.RecordJson;
 import braid.model.ChunkOrder;
 import braid.model.Configuration;
 import braid.model.ContextParallel;
+import braid.model.HardwareReading;
 import braid.model.Overlap;
 import braid.model.Priority;
-import braid.model.HardwareReading;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import java.util.List;
@@ -84,7 +84,8 @@ public record StudyJson(
   private record Measured(List<Long> nanos, List<HardwareReading> readings) {}
 
   /// One configuration, its time in each round, and the hardware's state at each.
-  public record Trial(Configuration configuration, List<Long> nanos, List<HardwareReading> readings) {}
+  public record Trial(
+      Configuration configuration, List<Long> nanos, List<HardwareReading> readings) {}
 
   /// A step known by its name, in the field of this name.
   private record StepName(String step) {}
