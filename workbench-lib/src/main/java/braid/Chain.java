@@ -39,12 +39,12 @@ import org.jspecify.annotations.Nullable;
 ///
 /// All ranks of the group run, time and profile the chain together. The caller closes the
 /// pipelines.
-public final class Chain implements Link, AutoCloseable {
+public final class Chain implements Chainable, AutoCloseable {
   /// Iterations of a prediction: the first has no earlier one to overlap with.
   private static final int SIMULATED_ITERATIONS = 3;
 
   private final ProcessGroup group;
-  private final List<List<Link>> stages;
+  private final List<List<Chainable>> stages;
 
   /// All pipelines, those of chains in this one too.
   private final List<Pipeline> links;
@@ -57,7 +57,8 @@ public final class Chain implements Link, AutoCloseable {
   /// Name from the caller; empty by default.
   private final String name;
 
-  private Chain(ProcessGroup group, String name, List<List<Link>> stages, List<Pipeline> built) {
+  private Chain(
+      ProcessGroup group, String name, List<List<Chainable>> stages, List<Pipeline> built) {
     this.group = group;
     this.name = name;
     this.stages = stages.stream().map(List::copyOf).toList();
@@ -78,7 +79,7 @@ public final class Chain implements Link, AutoCloseable {
                 this::toString);
   }
 
-  private static List<Pipeline> pipelines(Link link) {
+  private static List<Pipeline> pipelines(Chainable link) {
     return switch (link) {
       case Pipeline pipeline -> List.of(pipeline);
       case Chain chain -> chain.links;
@@ -90,7 +91,7 @@ public final class Chain implements Link, AutoCloseable {
         stages.stream().map(stage -> stage.stream().map(Chain::launchable).toList()).toList());
   }
 
-  private static Launchable launchable(Link link) {
+  private static Launchable launchable(Chainable link) {
     return switch (link) {
       case Pipeline pipeline -> pipeline.lease().plan();
       case Chain chain -> chain.sequence();
@@ -98,7 +99,7 @@ public final class Chain implements Link, AutoCloseable {
   }
 
   /// Chains links in order, on the group of the first.
-  public static Chain of(Link first, Link... others) {
+  public static Chain of(Chainable first, Chainable... others) {
     Given.check("first", first);
     Given.check("others", others);
     var chain = on(first.group()).then(first);
@@ -122,7 +123,7 @@ public final class Chain implements Link, AutoCloseable {
   }
 
   /// Returns the chain with these links appended, which run side by side.
-  public Chain then(Link... beside) {
+  public Chain then(Chainable... beside) {
     Given.check("beside", beside);
     var stage = List.of(beside);
     var added = stage.stream().map(Chain::pipelines).toList();
@@ -202,11 +203,11 @@ public final class Chain implements Link, AutoCloseable {
   ///
   /// @param anew receives the pipelines that are built
   /// @param whole the outermost chain
-  private List<List<Link>> tuned(
+  private List<List<Chainable>> tuned(
       Iterator<? extends Tuning> tunings, List<Pipeline> anew, Chain whole) {
-    var changed = new ArrayList<List<Link>>();
+    var changed = new ArrayList<List<Chainable>>();
     for (var stage : stages) {
-      var same = new ArrayList<Link>();
+      var same = new ArrayList<Chainable>();
       for (var link : stage) {
         switch (link) {
           case Chain chain ->
@@ -350,7 +351,7 @@ public final class Chain implements Link, AutoCloseable {
     return sum;
   }
 
-  private static double predictedNanos(Link link, Machine machine) {
+  private static double predictedNanos(Chainable link, Machine machine) {
     return switch (link) {
       case Chain chain -> chain.predictedNanos(machine);
       case Pipeline pipeline -> predictedNanos(pipeline, machine);
@@ -399,7 +400,7 @@ public final class Chain implements Link, AutoCloseable {
         .collect(Collectors.joining(" -> "));
   }
 
-  private static String text(Link link, Function<Pipeline, String> each) {
+  private static String text(Chainable link, Function<Pipeline, String> each) {
     return switch (link) {
       case Pipeline pipeline -> each.apply(pipeline);
       case Chain chain -> "(%s)".formatted(chain.text(each));

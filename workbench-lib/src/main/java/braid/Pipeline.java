@@ -42,7 +42,7 @@ import org.jspecify.annotations.Nullable;
 /// `build()` fills the inputs with small integers, so that the pipeline can be verified at once;
 /// overwrite them with your own data. All ranks of the group build, run and measure a pipeline
 /// together, alone or as a link of a [Chain].
-public final class Pipeline implements Link, AutoCloseable {
+public final class Pipeline implements Chainable, AutoCloseable {
   private static final List<Part> OF_FORWARD =
       List.of(Part.QUERY, Part.KEY, Part.VALUE, Part.OUTPUT, Part.LSE);
 

@@ -1,6 +1,6 @@
 package braid;
 
 /// Something that a [Chain] runs: a pipeline, or another chain.
-public sealed interface Link permits Pipeline, Chain {
+public sealed interface Chainable permits Pipeline, Chain {
   ProcessGroup group();
 }
