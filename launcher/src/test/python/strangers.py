@@ -132,6 +132,9 @@ elif attack == "churn":
         to = connect("control")
         if to:
             to.close()
+elif attack == "spin":
+    while True:
+        pass
 """
 
 ATTACKS = {
@@ -144,6 +147,14 @@ ATTACKS = {
     "pings": ["pings"],
     "churn": ["churn"],
 }
+
+# No attack: as many processes as "all" has, which only compute. What cores shared with them cost.
+SPINNING = "spinning"
+
+
+def attacks_of(name):
+    everything = sum(ATTACKS.values(), [])
+    return {"all": everything, SPINNING: ["spin"] * len(everything)}.get(name) or ATTACKS[name]
 
 
 class Strangers:
@@ -230,7 +241,7 @@ def holds(row):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=60, help="of each attack")
-    parser.add_argument("--attacks", nargs="+", choices=[*ATTACKS, "all"], default=["all"])
+    parser.add_argument("--attacks", nargs="+", choices=[*ATTACKS, "all", SPINNING], default=["all"])
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--descriptors", type=int, default=400, help="limit of open files of the kernel")
     options = parser.parse_args()
@@ -245,7 +256,7 @@ def main():
 
         good = True
         for name in options.attacks:
-            attacks = sum(ATTACKS.values(), []) if name == "all" else ATTACKS[name]
+            attacks = attacks_of(name)
             kernel = Kernel(options.ranks)
             try:
                 row = measure(kernel, attacks, options.seconds)

@@ -21,7 +21,7 @@ public final class SelfTestCell {
         SelfTest.on(world)%s%s.random(%d, %dL).each(row -> {
           if (world.rank() == 0) {
             var tested = row.configuration();
-            System.out.println(String.join("\\t", "%s", tested.what(), tested.method(), tested.transport(),
+            System.out.println(String.join("\\t", "%s", tested.subject(), tested.method(), tested.transport(),
                 tested.memory(), tested.dtype(), row.outcome().name(), "" + row.cases(),
                 row.said().replaceAll("\\\\s+", " ")));
           }

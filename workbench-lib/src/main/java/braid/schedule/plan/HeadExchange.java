@@ -394,6 +394,14 @@ final class HeadExchange {
           lane, unit + 1, peers.stream().flatMap(peer -> results(unit, peer).stream()).toList());
     }
 
+    /// Returns whether results of any of these rows are for other ranks.
+    boolean sends(List<Slice> rows) {
+      return peers.stream()
+          .flatMap(peer -> Tokens.of(spec, ranks, peer).runs().stream())
+          .map(run -> tokens.rows(run.positions()))
+          .anyMatch(sent -> rows.stream().anyMatch(sent::overlaps));
+    }
+
     /// Copies the results of a unit's split for this rank's own tokens.
     void keep(Lane lane, int unit) {
       program.copy(lane, unit + 1, results(unit, rank));

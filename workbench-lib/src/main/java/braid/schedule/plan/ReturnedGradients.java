@@ -196,15 +196,15 @@ final class ReturnedGradients {
     /// @param rows their rows of each piece
     /// @param begun whether there are any of a piece
     /// @param ready mark after which the sums may be written, or [FetchedKeys#NONE]
-    /// @return true if there are any such messages
-    boolean add(
+    /// @return the rows that this changes
+    List<Slice> add(
         Lane lane,
         Predicate<Message> which,
         KeyValue sums,
         Function<Piece, Slice> rows,
         Predicate<Piece> begun,
         int ready) {
-      boolean added = false;
+      var changed = new ArrayList<Slice>();
       int rank = program.rank();
       var all = arrivals.get(rank);
       for (int arrival = 0; arrival < all.size(); arrival++) {
@@ -212,7 +212,6 @@ final class ReturnedGradients {
         if (!which.test(message)) {
           continue;
         }
-        added = true;
         if (ready != FetchedKeys.NONE) {
           program.after(lane, arrival + 1, ready);
         }
@@ -223,6 +222,7 @@ final class ReturnedGradients {
         }
         for (var piece : message.pieces()) {
           var into = rows.apply(piece);
+          changed.add(into);
           var from = rows(rank, arrival, piece);
           if (begun.test(piece)) {
             sum(lane, arrival + 1, sums.key().on(rank, into), inbox.key().on(rank, from));
@@ -236,11 +236,11 @@ final class ReturnedGradients {
           program.signal(lane, next.chunk(), free, word(next), next.from());
         }
       }
-      return added;
+      return changed;
     }
 
     /// Adds some of the messages that arrive to the sums of this rank's own keys and values.
-    boolean add(Lane lane, Predicate<Message> which, KeyValue sums, int ready) {
+    List<Slice> add(Lane lane, Predicate<Message> which, KeyValue sums, int ready) {
       return add(lane, which, sums, Piece::rows, _ -> true, ready);
     }
 

@@ -206,8 +206,8 @@ final class UlyssesGradientPlanner {
     /// @param last mark after the last unit of the split
     private void deliver(int unit, int first, int last) {
       int split = units.get(unit).split();
-      boolean changes =
-          returned.add(adder, message -> message.chunk() == split, sums(split), first);
+      var added = returned.add(adder, message -> message.chunk() == split, sums(split), first);
+      boolean changes = own.sends(added);
       program.after(adder, unit + 1, last);
       for (int i = 0; i < gradients.size(); i++) {
         var sum = sums.get(i).of(split).on(rank);
