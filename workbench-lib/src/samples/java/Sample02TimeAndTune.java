@@ -21,8 +21,8 @@ void main() {
   try (var pipe = Pipeline.on(world).gemm(problem).build()) {
     // Nanoseconds of each iteration on this rank. All ranks measure together.
     long[] nanos = pipe.time(5);
-    // What each rank did when, copy by copy and GEMM by GEMM. The profile of all ranks is kept
-    // under runs/, as tables and a timeline.
+    // Records the begin and end of every copy and GEMM on this rank. The profile of all ranks is
+    // kept under runs/, as tables and a timeline.
     var profile = pipe.profile(3);
     if (world.rank() == 0) {
       IO.println("5 iterations took %.2f ms".formatted(LongStream.of(nanos).sum() / 1e6));

@@ -18,7 +18,7 @@ void main(String[] arguments) {
   int ranks = arguments.length == 0 ? 2 : Integer.parseInt(arguments[0]);
   var problem = GemmSpec.allGatherGemm(960, 768, 256);
 
-  // What the host backend plays between ranks; without it, copies are as fast as memory.
+  // The link that the host backend simulates. Without one, copies are as fast as memory.
   var link = Link.parse("0.25GB/s,20us");
 
   for (var tuning : List.of(Overlap.unfused(), Overlap.pipelined(4))) {

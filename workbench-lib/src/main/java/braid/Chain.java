@@ -131,8 +131,8 @@ public final class Chain implements Chainable, AutoCloseable {
       throw new BraidException(
           stage.isEmpty()
               ? "then needs 1 or more pipelines but was given none; leave it out"
-              : "%s has no pipelines; add them with then(pipeline)"
-                  .formatted(stage.get(added.indexOf(List.<Pipeline>of()))));
+              : "a chain on `%s` has no pipelines; add them with then(pipeline)"
+                  .formatted(stage.get(added.indexOf(List.<Pipeline>of())).group().name()));
     }
     var known = new HashSet<>(links);
     for (var each : added.stream().flatMap(List::stream).toList()) {

@@ -151,34 +151,34 @@ public final class TensorView implements Tensor {
   }
 
   /// Copies a tensor of the same number of elements, row by row, rounded if the types differ.
-  public TensorView copyFrom(TensorView other) {
-    Given.check("other", other);
+  public TensorView copyFrom(TensorView source) {
+    Given.check("source", source);
     checkAlive();
-    if (other.elements() != elements()) {
+    if (source.elements() != elements()) {
       throw new BraidException(
           "copyFrom needs a tensor of %d values for shape %s but was given one of shape %s"
-              .formatted(elements(), text(shape), text(other.shape)));
+              .formatted(elements(), text(shape), text(source.shape)));
     }
-    if (other.dtype != dtype) {
-      return copyWidened(other);
+    if (source.dtype != dtype) {
+      return copyWidened(source);
     }
-    var from = other.memory();
-    if (other.access.equals(access)) {
+    var from = source.memory();
+    if (source.access.equals(access)) {
       return each(place -> access.copy(from, place));
     }
     // If one of the two is host memory, the access of the other reaches both.
-    if (other.access.direct()) {
+    if (source.access.direct()) {
       return each(place -> access.write(from, place));
     }
-    return access.direct() ? each(place -> other.access.read(from, place)) : copyWidened(other);
+    return access.direct() ? each(place -> source.access.read(from, place)) : copyWidened(source);
   }
 
   /// Copies by way of host floats, in chunks, since no array has room for all values of a large
   /// tensor.
-  private TensorView copyWidened(TensorView other) {
+  private TensorView copyWidened(TensorView source) {
     for (long start = 0; start < elements(); start += WIDENED_ELEMENTS) {
       int count = (int) Math.min(WIDENED_ELEMENTS, elements() - start);
-      var values = other.values(start, count);
+      var values = source.values(start, count);
       long first = start * dtype.bytes();
       each(place -> access.store(dtype, values, place.asSlice(first, bytes(count))));
     }

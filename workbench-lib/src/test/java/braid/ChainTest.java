@@ -156,8 +156,8 @@ class ChainTest {
               given.put("up" + rank, up.weight().toFloats());
               given.put("down" + rank, down.weight().toFloats());
               world.barrier();
-              for (int each = 0; each < ranks; each++) {
-                given.put("x" + each, of(given, "y" + each));
+              for (int peer = 0; peer < ranks; peer++) {
+                given.put("x" + peer, of(given, "y" + peer));
               }
               world.barrier();
               assertThat(down.output().toFloats()).containsExactly(expected(given, rank, ranks));
@@ -182,11 +182,11 @@ class ChainTest {
         world -> {
           int ranks = world.size();
           try (var hidden = LocalTensor.on(world).shape(TOKENS, WIDTH / ranks).allocate();
-              var other = LocalTensor.on(world).shape(TOKENS, WIDTH / ranks).allocate();
+              var besideHidden = LocalTensor.on(world).shape(TOKENS, WIDTH / ranks).allocate();
               var up = Pipeline.on(world).gemm(UP).output(hidden).build();
               var down = Pipeline.on(world).gemm(DOWN).input(hidden).build();
-              var beside = Pipeline.on(world).gemm(UP).output(other).build();
-              var last = Pipeline.on(world).gemm(DOWN).input(other).build();
+              var beside = Pipeline.on(world).gemm(UP).output(besideHidden).build();
+              var last = Pipeline.on(world).gemm(DOWN).input(besideHidden).build();
               var all = Chain.on(world).then(Chain.of(up, down), beside).then(last);
               var tuned =
                   all.with(
@@ -196,7 +196,7 @@ class ChainTest {
                           Overlap.defaults(),
                           Overlap.ring(2)))) {
             for (var each : List.of(all, tuned)) {
-              other.view().fill(Float.NaN);
+              besideHidden.view().fill(Float.NaN);
               hidden.view().fill(Float.NaN);
               assertThat(each.time(4)).hasSize(4);
               assertThat(each.verify().values()).isPositive();

@@ -26,7 +26,7 @@ class HardwareReadingTest {
   }
 
   @Test
-  void aGpuThatTellsNothingLeavesTheOthersWord() {
+  void anUnknownReadingDoesNotHideAnotherGpus() {
     assertThat(HardwareReading.together(List.of(List.of(HardwareReading.NONE), List.of(HOT))))
         .containsExactly(HOT);
     assertThat(

@@ -164,7 +164,7 @@ class OwnScheduleTest {
 
   @ParameterizedTest
   @MethodSource("planned")
-  void aPlannersScheduleGivesWhatThePlannedPipelineDoes(GemmSpec spec, Overlap tuning) {
+  void aPlannedScheduleComputesTheSameAsItsPipeline(GemmSpec spec, Overlap tuning) {
     LocalRanks.run(
         3,
         world -> {

@@ -12,14 +12,14 @@ final class AttentionLanes {
   private AttentionLanes() {}
 
   /// Adds a lane that copies between ranks.
-  static Lane communication(Schedule.Builder builder, String name, ContextParallel how) {
+  static Lane communication(Schedule.Builder builder, String name, ContextParallel tuning) {
     return builder.add(
-        new Lane(name, Lane.Role.COMMUNICATION, false, how.transport(), how.workers(), 0));
+        new Lane(name, Lane.Role.COMMUNICATION, false, tuning.transport(), tuning.workers(), 0));
   }
 
   /// Adds the lanes that compute attention.
-  static List<Lane> compute(Schedule.Builder builder, ContextParallel how) {
-    return IntStream.range(0, how.streams())
+  static List<Lane> compute(Schedule.Builder builder, ContextParallel tuning) {
+    return IntStream.range(0, tuning.streams())
         .mapToObj(
             lane ->
                 builder.add(
@@ -29,7 +29,7 @@ final class AttentionLanes {
                         true,
                         Transport.COPY_ENGINE,
                         0,
-                        how.workers())))
+                        tuning.workers())))
         .toList();
   }
 }
