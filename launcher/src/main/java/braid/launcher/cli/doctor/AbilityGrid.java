@@ -13,8 +13,8 @@ import java.util.stream.Collectors;
 
 /// Tables of abilities that fit on one screen: a row per task and a column per way to do it. A cell
 /// has a mark if the task is supported that way, and a dash if not. Many cells have the same
-/// explanation, so it is printed once: that of a mark below the table, and that of a note, which
-/// cells refer to by its number, after all tables.
+/// explanation, so it is printed once: of a mark below the table, and of a note, which cells refer
+/// to by its number, after all tables.
 final class AbilityGrid {
   private static final String YES = "yes";
   private static final String UNSUPPORTED = "–";
@@ -23,9 +23,10 @@ final class AbilityGrid {
   private final int columns;
   private final List<String> notes = new ArrayList<>();
 
-  /// @param columns width of the screen, in characters Marks that an earlier table has explained.
+  /// Marks that an earlier table has explained.
   private final Map<List<String>, String> explained = new HashMap<>();
 
+  /// @param columns width of the screen, in characters
   AbilityGrid(int columns) {
     this.columns = columns;
   }
