@@ -19,11 +19,13 @@ import braid.schedule.Step.Tile;
 import braid.schedule.Step.Wait;
 import braid.schedule.Step.Zero;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.IntStream;
 
 /// Collects the steps of one rank, in the order in which the rank enqueues them on its lanes. Omits
 /// steps without rows, and marks and waits without effect.
@@ -31,6 +33,11 @@ public final class Program {
   private final int rank;
   private final int ranks;
   private final List<Step> steps = new ArrayList<>();
+
+  /// By step, its round.
+  private final List<Integer> rounds = new ArrayList<>();
+
+  private int round;
   private final Set<Passed> passed = new HashSet<>();
 
   /// Lanes with steps.
@@ -61,6 +68,15 @@ public final class Program {
 
   public int ranks() {
     return ranks;
+  }
+
+  /// Sets the round of the steps that follow; 0 at first. It orders steps of different ranks that
+  /// use the same rows, in a schedule that is built by [Schedule.Builder#ordered]: those of an
+  /// earlier round come first, and in one round writes come before reads. Only rows that several
+  /// steps overwrite need rounds.
+  public Program round(int number) {
+    round = number;
+    return this;
   }
 
   /// Copies one region.
@@ -222,15 +238,26 @@ public final class Program {
   public Program add(Step step) {
     begun.add(step.lane());
     steps.add(step);
+    rounds.add(round);
     return this;
   }
 
   /// Returns the steps, without marks that no step waits for and waits that no step follows.
-  List<Step> steps() {
-    var kept = new ArrayList<Step>();
+  public List<Step> steps() {
+    return numbered(kept().mapToObj(steps::get).toList());
+  }
+
+  /// Returns the rounds of the steps.
+  public int[] rounds() {
+    return kept().map(rounds::get).toArray();
+  }
+
+  private IntStream kept() {
+    var kept = new BitSet();
     var followed = new HashSet<Lane>();
     var awaited = new HashSet<Integer>();
-    for (var step : steps.reversed()) {
+    for (int at = steps.size() - 1; at >= 0; at--) {
+      var step = steps.get(at);
       if ((step instanceof Mark mark && !awaited.contains(mark.number()))
           || (step instanceof After after && !followed.contains(after.lane()))) {
         continue;
@@ -239,9 +266,9 @@ public final class Program {
         awaited.add(after.mark());
       }
       followed.add(step.lane());
-      kept.addFirst(step);
+      kept.set(at);
     }
-    return numbered(kept);
+    return kept.stream();
   }
 
   /// Returns the steps with consecutive mark numbers.

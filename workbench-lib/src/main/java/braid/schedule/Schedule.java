@@ -8,8 +8,10 @@ import braid.model.Problem;
 import braid.model.Tuning;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReferenceArray;
@@ -61,6 +63,8 @@ public final class Schedule implements Displayable {
   /// this one, which imports none of them and loads them by name.
   public interface Tools {
     Schedule plan(Problem problem, Tuning tuning, int ranks);
+
+    Schedule ordered(Builder declared, int ranks, IntFunction<Program> programs);
 
     List<String> findings(Schedule schedule);
 
@@ -122,6 +126,7 @@ public final class Schedule implements Displayable {
     private final List<Flag> flags = new ArrayList<>();
     private final List<Lane> lanes = new ArrayList<>();
     private final List<Port> ports = new ArrayList<>();
+    private final Map<Lane, Lane> announcers = new HashMap<>();
     private String name = "";
     private boolean replayed;
 
@@ -223,6 +228,42 @@ public final class Schedule implements Displayable {
     /// Builds the schedule with finished steps, by rank.
     public Schedule stepsByRank(IntFunction<List<Step>> steps) {
       return new Schedule(this, steps);
+    }
+
+    public List<Lane> lanes() {
+      return List.copyOf(lanes);
+    }
+
+    public List<Flag> flags() {
+      return List.copyOf(flags);
+    }
+
+    /// Lets a lane raise the signals after the steps of another one, whose next step then begins
+    /// earlier. Applies to [#ordered].
+    public Builder announces(Lane announcer, Lane lane) {
+      announcers.put(lane, announcer);
+      return this;
+    }
+
+    /// Returns the lane that raises the signals after the steps of a lane; by default itself.
+    public Lane announcer(Lane lane) {
+      return announcers.getOrDefault(lane, lane);
+    }
+
+    /// Builds the schedule from steps that move data and compute, without synchronization: adds the
+    /// signals, waits and marks that their accesses require. Steps of one rank that use the same
+    /// rows happen in the order of its program, a read of rows that another rank writes after the
+    /// write; see [Program#round] for rows that are written several times. Also honors signals and
+    /// marks that the planner states itself.
+    public Schedule ordered(Consumer<Program> planner) {
+      return Loaded.TOOLS.ordered(
+          this,
+          ranks,
+          rank -> {
+            var program = new Program(rank, ranks);
+            planner.accept(program);
+            return program;
+          });
     }
 
     /// Builds the schedule with the steps of every rank. The planner runs once per rank, on first

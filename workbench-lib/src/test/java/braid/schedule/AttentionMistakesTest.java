@@ -330,7 +330,7 @@ class AttentionMistakesTest {
     var steps = new ArrayList<>(ring.steps(2));
     var freed =
         steps.stream()
-            .filter(step -> step instanceof Signal signal && signal.flag().name().equals("fetched"))
+            .filter(step -> step instanceof Signal signal && signal.flag().name().equals("free"))
             .findFirst()
             .orElseThrow();
     int at = steps.indexOf(freed);

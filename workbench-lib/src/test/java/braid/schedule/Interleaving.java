@@ -5,6 +5,7 @@ import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Mark;
+import braid.schedule.Step.Merge;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
 import java.util.ArrayList;
@@ -220,13 +221,17 @@ final class Interleaving {
         && raisesSeenWords();
   }
 
+  /// Returns whether both steps add keys to one attention, of some of its keys or of all.
   private static boolean addKeysToOneAttention(Pair pair) {
     return pair.iteration() == pair.secondIteration()
         && pair.first() instanceof Attend one
-        && pair.second() instanceof Attend other
         && one.continued()
-        && other.continued()
-        && one.result().equals(other.result());
+        && switch (pair.second()) {
+          case Attend other -> other.continued() && one.result().equals(other.result());
+          case Merge merge ->
+              merge.parts().contains(one.result()) && merge.result().equals(one.result());
+          default -> false;
+        };
   }
 
   private static boolean addToGradients(Pair pair) {

@@ -495,8 +495,8 @@ final class ScheduleMistakesTest {
         new Step.Wait(wait.lane(), wait.chunk(), wait.flag(), wait.index(), 2 - wait.from()));
     assertThat(schedule.with(1, steps).findings())
         .containsExactly(
-            "wait for begun[2] from rank 0 on lane comm of rank 1 is raised by another rank: signal"
-                + " begun[2] to rank 1 on lane comm of rank 2; wait for rank 2");
+            "wait for begun[0] from rank 2 on lane comm of rank 1 is raised by another rank: signal"
+                + " begun[0] to rank 1 on lane comm of rank 0; wait for rank 0");
   }
 
   @Test

@@ -3,18 +3,26 @@ package braid.internal.schedule;
 import braid.model.MimeBundle;
 import braid.model.Problem;
 import braid.model.Tuning;
+import braid.schedule.Program;
 import braid.schedule.Schedule;
 import braid.schedule.check.Check;
 import braid.schedule.draw.TimelineDrawing;
 import braid.schedule.draw.TimelineText;
+import braid.schedule.plan.Ordering;
 import braid.schedule.plan.Planner;
 import java.util.List;
+import java.util.function.IntFunction;
 
 /// The tools of this library; [Schedule] loads this class by its name.
 public final class ScheduleTools implements Schedule.Tools {
   @Override
   public Schedule plan(Problem problem, Tuning tuning, int ranks) {
     return Planner.plan(problem, tuning, ranks);
+  }
+
+  @Override
+  public Schedule ordered(Schedule.Builder declared, int ranks, IntFunction<Program> programs) {
+    return Ordering.of(declared, ranks, programs);
   }
 
   @Override

@@ -110,7 +110,7 @@ final class AttentionGradientPlanner {
   }
 
   Schedule plan() {
-    return builder.steps(program -> new OfRank(program).write());
+    return builder.ordered(program -> new OfRank(program).write());
   }
 
   /// Returns the shapes of sums; ranks without a run of several blocks need none.
@@ -157,7 +157,7 @@ final class AttentionGradientPlanner {
       this.rank = program.rank();
       this.tokens = Tokens.of(spec, ranks, rank);
       this.others = fetched.of(program);
-      this.returned = returnedGradients.of(program, others.signals());
+      this.returned = returnedGradients.of(program);
       this.units = others.units();
       this.turns = Turns.of(fetched.slots(), units, this::hasParts);
       this.seeingNoOther = Tokens.seeingNoOther(spec, ranks, rank);
@@ -180,10 +180,10 @@ final class AttentionGradientPlanner {
     /// Rank 3 of 4, `causalAttentionBackward`, `ring()`:
     ///
     /// ```
-    /// comm      | fetch 1 @2   > fetch 2 @1 > fetch 3 @0 >
+    /// comm      | fetch 1 @2   | fetch 2 @1 | fetch 3 @0 |
     ///           ^ begun @2     ^ begun @1   ^ begun @0
     /// return                                | send 1 @2  > send 2 @1  > | send 3 @0 >
-    ///                                                                   ^ free 0 @0
+    ///                                                                   ^ free 3 @0
     /// attend-0  | backward own | backward 1 | backward 2 | backward 3 |
     /// ```
     ///
@@ -193,9 +193,8 @@ final class AttentionGradientPlanner {
     ///
     /// ```
     /// comm      >
-    ///                              ^ read @all
     /// add                          | sum 1 | sum 1 > sum 2 | sum 2 | sum 3 | sum 3 |
-    ///                              ^ landed 0 @1   ^ landed 0 @2   ^ landed 0 @3
+    ///                              ^ landed 1 @1   ^ landed 2 @2   ^ landed 3 @3
     /// attend-0  | backward own |
     /// ```
     ///
@@ -211,7 +210,7 @@ final class AttentionGradientPlanner {
     /// return                                | send 1 @2 >
     ///                                       ^ begun @2
     /// add                                                   | sum 1 | sum 1 |
-    ///                                                       ^ spread 0 @0
+    ///                                                       ^ landed 1 @0
     /// attend-0  | backward own | backward 1 |
     /// ```
     ///
@@ -220,7 +219,7 @@ final class AttentionGradientPlanner {
     /// Rank 2 of 3, `causalAttentionBackward`, `allGatherKv()`:
     ///
     /// ```
-    /// comm      | fetch 1      >
+    /// comm      | fetch 1      |
     ///           ^ begun @all
     /// return                                | send 1 @1 > send 1 @0 >
     /// attend-0  | backward own | backward 1 |
@@ -231,77 +230,53 @@ final class AttentionGradientPlanner {
     /// Rank 2 of 3, `causalAttentionBackward`, `unfused()`:
     ///
     /// ```
-    /// comm      | fetch 1 >
+    /// comm      | fetch 1 |
     ///           ^ begun @all
     /// return                                          | send 1 @1 > send 1 @0 >
     /// attend-0            | backward own | backward 1 |
     /// ```
     void write() {
-      others.begin();
-      var first = lanes.getFirst();
-      var comm = fetched.comm();
       if (how.method() == Method.UNFUSED) {
+        var first = lanes.getFirst();
         for (int unit = 0; unit < units.size(); unit++) {
           others.fetch(unit);
         }
-        if (!units.isEmpty()) {
-          program.after(first, Step.NO_CHUNK, comm);
-        }
+        program.after(first, Step.NO_CHUNK, fetched.comm());
         attendOwn();
         for (int unit = 0; unit < units.size(); unit++) {
           attend(unit);
         }
-        int done = program.mark(first, Step.NO_CHUNK);
-        program.after(back, Step.NO_CHUNK, done);
+        program.after(back, Step.NO_CHUNK, first);
         for (int unit = 0; unit < units.size(); unit++) {
           send(unit);
         }
-        finish(done);
       } else {
         attendOwn();
-        int own = program.mark(first, 0);
-        // Mark after the gradients of each unit were sent.
-        var sent = new int[units.size()];
         for (int unit = 0; unit < units.size(); unit++) {
-          write(unit, own, sent);
+          write(unit);
         }
-        finish(own);
       }
+      finish();
       merge();
-      others.end();
     }
 
     /// Fetches and attends to a unit, and sends the gradients, with those that have arrived.
-    private void write(int unit, int own, int[] sent) {
+    private void write(int unit) {
       others.fetch(unit);
       var each = units.get(unit);
       if (each.owner() == rank) {
         // The last sum is that of this rank's own keys.
-        var _ = returned.add(adder, isOf(each), sums, own);
+        returned.add(adder, isOf(each), sums);
         return;
       }
-      int before = turns.before(unit);
-      // Mark after which the slot of the gradients may be written, or is written.
-      int ready = before == FetchedKeys.NONE ? FetchedKeys.NONE : sent[before];
       if (!each.seen().isEmpty()) {
-        var lane = lane(unit);
-        program.after(lane, unit + 1, program.mark(fetched.comm(), unit + 1));
-        if (ready != FetchedKeys.NONE) {
-          program.after(lane, unit + 1, ready);
-        }
         attend(unit);
-        ready = program.mark(lane, unit + 1);
-        others.done(unit, ready);
       }
       if (!each.sums().isEmpty()) {
-        var _ =
-            returned.add(adder, isOf(each), part(unit), each::rows, each.seen()::contains, ready);
-        ready = program.mark(adder, unit + 1);
+        returned.add(adder, isOf(each), part(unit), each::rows, each.seen()::contains);
       }
       if (hasParts(each)) {
-        program.after(back, unit + 1, ready);
         send(unit);
-        sent[unit] = program.mark(back, unit + 1);
       }
     }
 
@@ -361,12 +336,9 @@ final class AttentionGradientPlanner {
 
     /// Rounds the sums of this rank's keys and values to their type, after adding what the other
     /// ranks have sent directly.
-    ///
-    /// @param own mark after the gradients by this rank's queries
-    private void finish(int own) {
-      program.after(adder, Step.NO_CHUNK, own);
+    private void finish() {
       if (!how.neighborsOnly()) {
-        var _ = returned.add(adder, _ -> true, sums, own);
+        returned.add(adder, _ -> true, sums);
       }
       if (!sums.equals(gradients)) {
         var summed = tokens.runs().stream().filter(run -> !seenByNoOther.contains(run)).toList();
@@ -392,9 +364,6 @@ final class AttentionGradientPlanner {
     /// Adds the gradients of the query by the keys of all lanes; rounds them to their type.
     private void merge() {
       var first = lanes.getFirst();
-      for (int lane = 1; lane < lanes.size(); lane++) {
-        program.after(first, Step.NO_CHUNK, lanes.get(lane));
-      }
       for (var queries : tokens.runs()) {
         var all = new ArrayList<Region>();
         for (int lane = 0; lane < lanes.size(); lane++) {

@@ -64,7 +64,7 @@ final class AttentionPlanner {
   }
 
   Schedule plan() {
-    return builder.steps(program -> new OfRank(program).write());
+    return builder.ordered(program -> new OfRank(program).write());
   }
 
   /// Ranks whose queries all see keys of one block only need no partial results.
@@ -110,7 +110,7 @@ final class AttentionPlanner {
     /// Rank 3 of 4, `causalAttention`, `ring()`:
     ///
     /// ```
-    /// comm      | fetch 1 @2 > fetch 2 @1 > fetch 3 @0 >
+    /// comm      | fetch 1 @2 | fetch 2 @1 > fetch 3 @0 >
     ///           ^ begun @2   ^ begun @1   ^ begun @0
     /// attend-0  | attend own | attend 1   | attend 2   | attend 3 |
     /// ```
@@ -122,8 +122,8 @@ final class AttentionPlanner {
     ///
     /// ```
     /// comm      >fetch 1@1 >fetch 2@1 >                            |fetch 3@1>
-    ///           ^ begun @1                                         ^ fetched 0 @3, landed 0 @1
-    ///                      ^ landed 0 @1                                     ^ read @3
+    ///           ^ begun @1                                         ^ landed 3 @1, free 3 @3
+    ///                      ^ landed 2 @1                                     ^ read @3
     /// attend-0  |attend own|attend own|attend own|attend 1|attend 1|attend 2 |attend 2|attend 3|
     /// ```
     ///
@@ -147,15 +147,11 @@ final class AttentionPlanner {
     /// attend-0            | attend own | attend 1 |
     /// ```
     void write() {
-      others.begin();
-      var comm = fetched.comm();
       if (how.method() == Method.UNFUSED) {
         for (int unit = 0; unit < units.size(); unit++) {
           others.fetch(unit);
         }
-        if (!units.isEmpty()) {
-          program.after(lanes.getFirst(), Step.NO_CHUNK, comm);
-        }
+        program.after(lanes.getFirst(), Step.NO_CHUNK, fetched.comm());
         attendOwn();
         for (int unit = 0; unit < units.size(); unit++) {
           attend(unit);
@@ -164,16 +160,10 @@ final class AttentionPlanner {
         attendOwn();
         for (int unit = 0; unit < units.size(); unit++) {
           others.fetch(unit);
-          if (!units.get(unit).seen().isEmpty()) {
-            var lane = lane(unit);
-            program.after(lane, unit + 1, program.mark(comm, unit + 1));
-            attend(unit);
-            others.done(unit, program.mark(lane, unit + 1));
-          }
+          attend(unit);
         }
       }
       merge();
-      others.end();
     }
 
     private Lane lane(int unit) {
@@ -192,6 +182,9 @@ final class AttentionPlanner {
     }
 
     private void attend(int unit) {
+      if (units.get(unit).seen().isEmpty()) {
+        return;
+      }
       for (var block : units.get(unit).blocks()) {
         attend(
             lane(unit),
@@ -241,9 +234,6 @@ final class AttentionPlanner {
     /// Merges the partial results of all lanes; rounds the output to its type.
     private void merge() {
       var first = lanes.getFirst();
-      for (int lane = 1; lane < lanes.size(); lane++) {
-        program.after(first, Step.NO_CHUNK, lanes.get(lane));
-      }
       for (var queries : tokens.runs()) {
         var parts = new ArrayList<Partial>();
         for (int lane = 0; lane < lanes.size(); lane++) {

@@ -14,27 +14,19 @@ import braid.schedule.Step.Move;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// Plans a standalone collective. Every rank fetches elements from its peers' tensors and writes
 /// only its own; or it pushes into its peers' tensors; or a library runs it.
 ///
-/// | flag | raised by | waited for by | meaning |
-/// |---|---|---|---|
-/// | begun | each rank, to a peer that accesses its tensors | that peer, before its access | its `x` is ready, its `y` may be written |
-/// | summed | the rank that sums a part, to all others | the others, before they fetch it | the sum is ready, and all its inputs have been read |
-/// | read | the reader, to the source | the source, at the end | its tensors are no longer read |
-/// | landed | the writer, to the target rank | the target rank, at the end | the data has arrived |
-///
-/// All collectives use the same flags, so those of a group share their words.
+/// All collectives declare the same flags, so those of a group share their words: a word is always
+/// raised by the same rank.
 public final class CollectivePlanner {
 
   private final CollectiveSpec spec;
   private final int ranks;
   private final Schedule.Builder builder;
-  private final Flag begun;
-  private final Flag summed;
-  private final Flag read;
-  private final Flag landed;
+  private final List<Flag> flags;
   private final Lane comm;
   private final Lane adder;
   private final Buffer x;
@@ -45,11 +37,10 @@ public final class CollectivePlanner {
     this.spec = spec;
     this.ranks = ranks;
     this.builder = Schedule.on(new Goal.Collected(spec.collective(), spec.root()), ranks);
-    var flags = CollectiveSpec.FLAGS.stream().map(name -> builder.flag(name, ranks)).toList();
-    this.begun = flags.get(0);
-    this.summed = flags.get(1);
-    this.read = flags.get(2);
-    this.landed = flags.get(3);
+    this.flags =
+        Ordering.FLAGS.stream()
+            .map(name -> builder.flag(name, CollectiveSpec.ROOMS * ranks))
+            .toList();
     var lanes = CollectiveSpec.lanes(spec.way(), spec.workers());
     lanes.forEach(builder::add);
     this.comm = lanes.getFirst();
@@ -83,7 +74,7 @@ public final class CollectivePlanner {
   /// Returns the schedule of a standalone collective, from `x` to `y`.
   public static Schedule plan(CollectiveSpec spec, int ranks) {
     var planner = new CollectivePlanner(spec, ranks);
-    return planner.builder.steps(program -> planner.new OfRank(program).write());
+    return planner.builder.ordered(program -> planner.new OfRank(program).write());
   }
 
   /// Returns the number of elements of a chunk of a sum.
@@ -116,7 +107,7 @@ public final class CollectivePlanner {
 
     void write() {
       switch (spec.collective()) {
-        case BARRIER -> meet();
+        case BARRIER -> meet(flags.getFirst());
         default -> {
           switch (spec.way()) {
             case COPY_ENGINE, WORKERS -> fetch();
@@ -127,50 +118,44 @@ public final class CollectivePlanner {
       }
     }
 
-    private void meet() {
-      begin();
-      awaitAll(begun);
+    /// Waits until all ranks are here: for a library, which needs it, and for a barrier.
+    private void meet(Flag flag) {
+      int each = CollectiveSpec.ROOMS;
+      peers.forEach(peer -> program.signal(comm, Step.NO_CHUNK, flag, each * rank, peer));
+      peers.forEach(peer -> program.await(comm, Step.NO_CHUNK, flag, each * peer, peer));
     }
 
     private void fetch() {
       switch (spec.collective()) {
         case ALL_GATHER -> {
-          meet();
-          program.copy(
-              comm,
-              Step.NO_CHUNK,
-              peers.stream().map(peer -> new Move(x.on(peer), y.on(rank, slot(peer)))).toList());
+          copy(peers.stream().map(peer -> new Move(x.on(peer), y.on(rank, slot(peer)))));
           keepOwn(x.on(rank), y.on(rank, slot(rank)));
-          finish();
         }
         case ALL_TO_ALL -> {
-          meet();
           var mine = part(x, rank);
-          program.copy(
-              comm,
-              Step.NO_CHUNK,
-              peers.stream()
-                  .map(peer -> new Move(x.on(peer, mine), y.on(rank, part(y, peer))))
-                  .toList());
+          copy(peers.stream().map(peer -> new Move(x.on(peer, mine), y.on(rank, part(y, peer)))));
           keepOwn(x.on(rank, mine), y.on(rank, mine));
-          finish();
         }
-        case REDUCE_SCATTER -> {
-          meet();
-          reduce(part(x, rank), new Slice(0, y.rows(rank)));
-          finish();
-        }
+        case REDUCE_SCATTER -> reduce(part(x, rank), new Slice(0, y.rows(rank)));
         case ALL_REDUCE -> {
-          meet();
           switch (spec.algorithm()) {
             case ONE_SHOT -> oneShot();
             case TWO_SHOT -> twoShot();
           }
         }
-        case BROADCAST -> broadcast();
+        case BROADCAST -> {
+          int root = spec.root();
+          if (rank != root) {
+            program.copy(comm, Step.NO_CHUNK, x.on(root), x.on(rank));
+          }
+        }
         case SEND, RECEIVE, BARRIER ->
             throw new IllegalStateException("nothing is fetched in " + spec.collective());
       }
+    }
+
+    private void copy(Stream<Move> moves) {
+      program.copy(comm, Step.NO_CHUNK, moves.toList());
     }
 
     /// Each rank sums one part, and the others fetch it from there. If `x` is `y`, a part is
@@ -178,14 +163,11 @@ public final class CollectivePlanner {
     private void twoShot() {
       var mine = part(x, rank);
       reduce(mine, mine);
-      // On the adding lane, after the sum.
-      peers.forEach(peer -> program.signal(adder, Step.NO_CHUNK, summed, rank, peer));
+      program.round(1);
       for (int peer : peers) {
-        program.await(comm, Step.NO_CHUNK, summed, peer, peer);
         var slice = part(y, peer);
         program.copy(comm, Step.NO_CHUNK, y.on(peer, slice), y.on(rank, slice));
       }
-      finish();
     }
 
     /// Each rank sums everything. If `x` is `y`, it is overwritten only after every rank has
@@ -194,7 +176,6 @@ public final class CollectivePlanner {
       var all = new Slice(0, spec.elements());
       if (!spec.inPlace() || ranks == 1) {
         reduce(all, all);
-        finish();
         return;
       }
       var pieces = pieces(all);
@@ -204,23 +185,9 @@ public final class CollectivePlanner {
       for (int chunk = 0; chunk < pieces.size(); chunk++) {
         fetchParts(chunk, pieces.get(chunk));
       }
-      finish();
-      program.after(adder, Step.NO_CHUNK, program.mark(comm, Step.NO_CHUNK));
+      program.round(1);
       for (int chunk = 0; chunk < pieces.size(); chunk++) {
         add(chunk, pieces.get(chunk), y.on(rank, pieces.get(chunk)));
-      }
-    }
-
-    /// Fetches the root's `x`. Only the root waits for all ranks.
-    private void broadcast() {
-      int root = spec.root();
-      if (rank == root) {
-        begin();
-        awaitAll(read);
-      } else {
-        program.await(comm, Step.NO_CHUNK, begun, root, root);
-        program.copy(comm, Step.NO_CHUNK, x.on(root), x.on(rank));
-        program.signal(comm, Step.NO_CHUNK, read, rank, root);
       }
     }
 
@@ -232,17 +199,11 @@ public final class CollectivePlanner {
         return;
       }
       var pieces = pieces(some);
-      var done = new ArrayList<Integer>();
       for (int chunk = 0; chunk < pieces.size(); chunk++) {
-        if (chunk >= CollectiveSpec.ROOMS) {
-          program.after(comm, chunk, done.get(chunk - CollectiveSpec.ROOMS));
-        }
         var piece = pieces.get(chunk);
         fetchParts(chunk, piece);
-        program.after(adder, chunk, program.mark(comm, chunk));
         long skipped = piece.start() - some.start();
         add(chunk, piece, y.on(rank, new Slice(target.start() + skipped, piece.length())));
-        done.add(program.mark(adder, chunk));
       }
     }
 
@@ -287,29 +248,20 @@ public final class CollectivePlanner {
       return inbox.on(rank, new Slice(room * chunk(), length));
     }
 
-    /// Each rank signals that its tensors may be written; a writer signals that it has written.
     private void push() {
       switch (spec.collective()) {
         case ALL_GATHER -> {
-          begin();
-          peers.forEach(peer -> pushTo(peer, x.on(rank), y.on(peer, slot(rank))));
+          peers.forEach(peer -> push(x.on(rank), y.on(peer, slot(rank))));
           keepOwn(x.on(rank), y.on(rank, slot(rank)));
-          awaitAll(landed);
         }
         case ALL_TO_ALL -> {
-          begin();
           var mine = part(y, rank);
-          peers.forEach(peer -> pushTo(peer, x.on(rank, part(x, peer)), y.on(peer, mine)));
+          peers.forEach(peer -> push(x.on(rank, part(x, peer)), y.on(peer, mine)));
           keepOwn(x.on(rank, mine), y.on(rank, mine));
-          awaitAll(landed);
         }
         case BROADCAST -> {
-          int root = spec.root();
-          if (rank == root) {
-            peers.forEach(peer -> pushTo(peer, x.on(rank), x.on(peer)));
-          } else {
-            program.signal(comm, Step.NO_CHUNK, begun, rank, root);
-            program.await(comm, Step.NO_CHUNK, landed, root, root);
+          if (rank == spec.root()) {
+            peers.forEach(peer -> push(x.on(rank), x.on(peer)));
           }
         }
         case REDUCE_SCATTER, ALL_REDUCE, SEND, RECEIVE, BARRIER ->
@@ -317,15 +269,13 @@ public final class CollectivePlanner {
       }
     }
 
-    private void pushTo(int peer, Region from, Region to) {
-      program.await(comm, Step.NO_CHUNK, begun, peer, peer);
+    private void push(Region from, Region to) {
       program.copy(comm, Step.NO_CHUNK, from, to);
-      program.signal(comm, Step.NO_CHUNK, landed, rank, peer);
     }
 
     private void call() {
       if (spec.needs().meetsBefore()) {
-        meet();
+        meet(flags.getFirst());
       }
       program.call(
           new Step.LibraryCall(
@@ -336,8 +286,7 @@ public final class CollectivePlanner {
               spec.root(),
               spec.needs().hostWaits()));
       if (spec.needs().meetsAfter()) {
-        peers.forEach(peer -> program.signal(comm, Step.NO_CHUNK, landed, rank, peer));
-        awaitAll(landed);
+        meet(flags.getLast());
       }
     }
 
@@ -345,19 +294,6 @@ public final class CollectivePlanner {
       if (!from.equals(to)) {
         program.copy(adder, Step.NO_CHUNK, from, to);
       }
-    }
-
-    private void begin() {
-      peers.forEach(peer -> program.signal(comm, Step.NO_CHUNK, begun, rank, peer));
-    }
-
-    private void awaitAll(Flag flag) {
-      peers.forEach(peer -> program.await(comm, Step.NO_CHUNK, flag, peer, peer));
-    }
-
-    private void finish() {
-      peers.forEach(peer -> program.signal(comm, Step.NO_CHUNK, read, rank, peer));
-      awaitAll(read);
     }
   }
 }

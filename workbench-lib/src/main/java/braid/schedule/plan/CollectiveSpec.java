@@ -33,8 +33,6 @@ public record CollectiveSpec(
   /// Number of chunks that the inbox holds: one is fetched while the other is added.
   static final int ROOMS = 2;
 
-  static final List<String> FLAGS = List.of("begun", "summed", "read", "landed");
-
   /// Synchronization around a library call.
   ///
   /// @param meetsBefore true if ranks wait for all others before the call
@@ -46,7 +44,7 @@ public record CollectiveSpec(
 
   /// Returns the number of signal words per rank, enough for any collective.
   public static int words(int ranks) {
-    return FLAGS.size() * ranks;
+    return Ordering.FLAGS.size() * ROOMS * ranks;
   }
 
   /// Returns the lanes of a mechanism, the same for all collectives.

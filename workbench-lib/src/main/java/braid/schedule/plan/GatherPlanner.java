@@ -40,7 +40,6 @@ final class GatherPlanner {
   private final Method method;
   private final Own own;
   private final Chunks chunks;
-  private final Handshake handshake;
   private final Lane comm;
   private final Buffer shards;
   private final Buffer whole;
@@ -61,7 +60,6 @@ final class GatherPlanner {
                 : spec.has(Feature.TRANSPOSED_INPUT) && ranks > 1 ? Own.COPIED : Own.IN_PLACE;
     this.chunks = Chunks.of(spec, overlap, ranks);
     boolean byColumns = !beside && spec.has(Feature.TRANSPOSED_INPUT);
-    this.handshake = new Handshake(builder, ranks, overlap.splits());
     long columns = beside ? 1 : spec.k();
     var in = beside ? Part.BESIDE_INPUT.port() : Part.INPUT.port();
     var out = beside ? Part.BESIDE_OUTPUT.port() : Part.GATHERED_INPUT.port();
@@ -98,7 +96,7 @@ final class GatherPlanner {
   }
 
   Schedule plan() {
-    return builder.steps(program -> new OfRank(program).write());
+    return builder.ordered(program -> new OfRank(program).write());
   }
 
   /// Returns rows of a rank in its own buffer.
@@ -113,14 +111,12 @@ final class GatherPlanner {
     private final int rank;
     private final Neighbors neighbors;
     private final List<Integer> peers;
-    private final Handshake.OfRank signals;
 
     OfRank(Program program) {
       this.program = program;
       this.rank = program.rank();
       this.neighbors = new Neighbors(rank, program.ranks(), gemm.overlap.order());
       this.peers = neighbors.peers();
-      this.signals = handshake.of(program);
     }
 
     void write() {
@@ -150,16 +146,14 @@ final class GatherPlanner {
     /// gemm-0  | gemm own | gemm 1  | gemm 2  | gemm 3  | gemm 4 |
     /// ```
     private void pipelined() {
-      beginAll();
       multiplyOwn();
-      peers.forEach(peer -> signals.awaitBegun(comm, peer));
       for (int chunk = 0; chunk < chunks.count(); chunk++) {
         int piece = chunk + 1;
         int at = chunk;
         program.copy(comm, piece, peers.stream().map(p -> fetch(p, chunks.rows(p, at))).toList());
         arrived(piece, peers.stream().map(peer -> chunks.rows(peer, at)).toList());
       }
-      end();
+      copyOwn();
     }
 
     /// Peer by peer, each peer's rows in chunks. Pieces come from one peer at a time, which needs a
@@ -173,11 +167,9 @@ final class GatherPlanner {
     /// gemm-0  | gemm own   | gemm 1     | gemm 2     | gemm 3 |
     /// ```
     private void direct() {
-      beginAll();
       multiplyOwn();
       int piece = 0;
       for (int peer : peers) {
-        signals.awaitBegun(comm, peer);
         for (int chunk = 0; chunk < chunks.count(); chunk++) {
           piece++;
           var rows = chunks.rows(peer, chunk);
@@ -185,7 +177,7 @@ final class GatherPlanner {
           arrived(piece, List.of(rows));
         }
       }
-      end();
+      copyOwn();
     }
 
     /// Around the ring: each rank fetches from its predecessor, first the predecessor's own rows,
@@ -195,42 +187,25 @@ final class GatherPlanner {
     ///
     /// ```
     /// comm    > fetch 1 @3 > fetch 2 @3 > fetch 3 @3 >
-    ///         ^ begun @3   ^ landed 0 @3             ^ read @1
-    ///                                   ^ landed 0 @3
+    ///         ^ begun @3   ^ landed 2 @3             ^ read @1
+    ///                                   ^ landed 3 @3
     /// gemm-0  | gemm own   | gemm 1     | gemm 2     | gemm 3 |
     /// ```
     private void ring() {
-      boolean alone = program.ranks() == 1;
-      if (!alone) {
-        signals.begin(comm, neighbors.next());
-      }
       multiplyOwn();
+      int previous = neighbors.previous();
       int piece = 0;
       for (int step = 1; step < program.ranks(); step++) {
         int source = neighbors.back(step);
         for (int chunk = 0; chunk < chunks.count(); chunk++) {
           piece++;
           var rows = chunks.rows(source, chunk);
-          if (step == 1) {
-            signals.awaitBegun(comm, source);
-            program.copy(comm, piece, List.of(fetch(source, rows)));
-          } else {
-            signals.awaitLanded(comm, source, chunk, neighbors.previous());
-            program.copy(comm, piece, whole.on(neighbors.previous(), rows), whole.on(rank, rows));
-          }
-          if (step < program.ranks() - 1) {
-            signals.landed(comm, neighbors.next(), source, chunk);
-          }
+          var from = step == 1 ? shard(source, rows) : whole.on(previous, rows);
+          program.copy(comm, piece, from, whole.on(rank, rows));
           arrived(piece, List.of(rows));
         }
       }
-      if (!alone) {
-        signals.read(comm, neighbors.previous());
-      }
       copyOwn();
-      if (!alone) {
-        signals.awaitRead(comm, neighbors.next());
-      }
     }
 
     /// First all communication, then the whole multiplication.
@@ -244,24 +219,9 @@ final class GatherPlanner {
     /// gemm-0            | gemm 0 |
     /// ```
     private void unfused() {
-      beginAll();
-      peers.forEach(peer -> signals.awaitBegun(comm, peer));
       program.copy(comm, 0, peers.stream().map(peer -> fetch(peer, chunks.part(peer))).toList());
-      end();
-    }
-
-    private void beginAll() {
-      peers.forEach(peer -> signals.begin(comm, peer));
-    }
-
-    private void end() {
-      peers.forEach(peer -> signals.read(comm, peer));
       copyOwn();
-      if (method == Method.UNFUSED) {
-        program.after(gemm.turn(0), 0, program.mark(comm, 0));
-        gemm.multiply(program, 0, input, new Slice(0, gemm.spec.m()), gemm.finish(false));
-      }
-      peers.forEach(peer -> signals.awaitRead(comm, peer));
+      gemm.multiplyAfter(comm, program, input);
     }
 
     private Move fetch(int source, Slice rows) {
@@ -282,12 +242,11 @@ final class GatherPlanner {
       }
     }
 
-    /// Multiplies arrived rows after the copies enqueued so far are done.
+    /// Multiplies rows that arrive.
     private void arrived(int piece, List<Slice> rows) {
       if (beside || rows.stream().allMatch(Slice::isEmpty)) {
         return;
       }
-      program.after(gemm.turn(piece), piece, program.mark(comm, piece));
       var tiles = new ArrayList<Tile>();
       for (var some : rows) {
         tiles.add(new Tile(whole.on(rank, some), gemm.output.on(rank, some)));

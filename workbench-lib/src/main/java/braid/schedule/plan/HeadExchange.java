@@ -16,11 +16,8 @@ import braid.schedule.Step.Move;
 import braid.schedule.Tokens;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.TreeSet;
-import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
-import java.util.stream.Stream;
 
 /// Heads divided among the ranks of a group: all ranks, or some consecutive ones. Every rank
 /// fetches the columns of its heads: of the tensors of its group's tokens, and of the keys and
@@ -37,11 +34,7 @@ final class HeadExchange {
   /// Number of ranks of a group.
   private final int sharing;
 
-  /// True if ranks of different groups write to each other, not only read.
-  private final boolean writesAcross;
-
   private final Schedule.Builder builder;
-  private final Handshake handshake;
   private final KeyValue kv;
 
   /// Keys and values: one pair of buffers per unit in flight.
@@ -82,19 +75,12 @@ final class HeadExchange {
     }
   }
 
-  HeadExchange(
-      AttentionSpec spec,
-      ContextParallel how,
-      Schedule.Builder builder,
-      int ranks,
-      boolean writesAcross) {
+  HeadExchange(AttentionSpec spec, ContextParallel how, Schedule.Builder builder, int ranks) {
     this.spec = spec;
     this.ranks = ranks;
     this.splits = how.splits();
     this.sharing = how.headRanks(ranks);
-    this.writesAcross = writesAcross;
     this.builder = builder;
-    this.handshake = new Handshake(builder, ranks, splits);
     kv = new KeyValue(builder.symmetric(Part.KEY), builder.symmetric(Part.VALUE));
     for (int slot = 0; slot < Math.min(how.streams() + 1, splits * groups()); slot++) {
       fetched.add(keys("fetched ", slot, spec.dtype()));
@@ -228,11 +214,7 @@ final class HeadExchange {
     private final int rank;
     private final Tokens tokens;
     private final List<Integer> peers;
-    private final Handshake.OfRank signals;
     private final List<Unit> units;
-
-    /// Mark after the attention of each unit.
-    private final int[] done;
 
     private OfRank(Program program) {
       this.program = program;
@@ -241,18 +223,12 @@ final class HeadExchange {
       this.peers =
           new Neighbors(rank % sharing, sharing, ChunkOrder.NEXT_FIRST)
               .peers().stream().map(peer -> rank / sharing * sharing + peer).toList();
-      this.signals = handshake.of(program);
       this.units = HeadExchange.this.units(rank);
-      this.done = new int[units.size()];
     }
 
     /// Returns the tokens of the group.
     Tokens tokens() {
       return tokens;
-    }
-
-    Handshake.OfRank signals() {
-      return signals;
     }
 
     List<Unit> units() {
@@ -290,70 +266,18 @@ final class HeadExchange {
       return unit == units.size() - 1 || units.get(unit + 1).split() != units.get(unit).split();
     }
 
-    /// Tells all ranks that access this rank's memory to begin.
-    void begin() {
-      Stream.concat(peers.stream(), others(this::accessedBy))
-          .forEach(peer -> signals.begin(comm, peer));
-    }
-
-    /// Returns some ranks of other groups, group by group.
-    private Stream<Integer> others(IntFunction<List<Integer>> of) {
-      return new Neighbors(rank / sharing, groups(), ChunkOrder.NEXT_FIRST)
-          .peers().stream().flatMap(group -> of.apply(group).stream());
-    }
-
-    /// Returns the ranks of a group that read any of this rank's keys.
-    private List<Integer> readers(int group) {
-      var all = HeadExchange.this.tokens(group);
-      return Tokens.of(spec, ranks, rank).runs().stream()
-              .anyMatch(run -> !all.seen(spec, run.positions()).isEmpty())
-          ? members(group)
-          : List.of();
-    }
-
-    private List<Integer> accessedBy(int group) {
-      var readers = readers(group);
-      return readers.isEmpty() && writesAcross && !pieces(group, rank / sharing).isEmpty()
-          ? List.of(counterpart(group))
-          : readers;
-    }
-
-    /// Fetches a unit into the slot of one that is done, with the other tensors of the split before
-    /// the first of the split. The unit's lane waits for it.
+    /// Fetches a unit, with the other tensors of the split before the first of the split.
     void fetch(int number) {
       var unit = units.get(number);
-      if (number >= slots()) {
-        program.after(comm, number + 1, done[number - slots()]);
-      }
       var moves = new ArrayList<Move>();
-      var sources = new TreeSet<Integer>();
       for (int source : isOwn(unit) ? peers : members(unit.group())) {
-        var fromSource = moves(number, source);
-        if (!fromSource.isEmpty()) {
-          signals.awaitBegun(comm, source);
-          sources.add(source);
-        }
-        moves.addAll(fromSource);
-      }
-      if (writesAcross && !isOwn(unit)) {
-        signals.awaitBegun(comm, counterpart(unit.group()));
+        moves.addAll(moves(number, source));
       }
       program.copy(comm, number + 1, moves);
       if (isOwn(unit)) {
         // Nothing else is on the lane before the first unit.
         program.copy(number == 0 ? lane(0) : comm, number + 1, moves(number, rank));
-      } else if (unit.split() == splits - 1) {
-        sources.forEach(source -> signals.read(comm, source));
       }
-      program.after(lane(number), number + 1, program.mark(comm, number + 1));
-    }
-
-    /// Marks the end of a unit's attention.
-    ///
-    /// @return the mark
-    int done(int number) {
-      done[number] = program.mark(lane(number), number + 1);
-      return done[number];
     }
 
     /// Returns the moves of one rank's tokens that are in a unit.
@@ -394,14 +318,6 @@ final class HeadExchange {
           lane, unit + 1, peers.stream().flatMap(peer -> results(unit, peer).stream()).toList());
     }
 
-    /// Returns whether results of any of these rows are for other ranks.
-    boolean sends(List<Slice> rows) {
-      return peers.stream()
-          .flatMap(peer -> Tokens.of(spec, ranks, peer).runs().stream())
-          .map(run -> tokens.rows(run.positions()))
-          .anyMatch(sent -> rows.stream().anyMatch(sent::overlaps));
-    }
-
     /// Copies the results of a unit's split for this rank's own tokens.
     void keep(Lane lane, int unit) {
       program.copy(lane, unit + 1, results(unit, rank));
@@ -417,16 +333,6 @@ final class HeadExchange {
         }
       }
       return moves;
-    }
-
-    /// Waits until all ranks are done with this rank's memory.
-    ///
-    /// @param sends the lane that results are sent on
-    void end(Lane sends) {
-      // Also tells the peer that its own memory is no longer read.
-      peers.forEach(peer -> signals.landed(sends, peer, rank, 0));
-      peers.forEach(peer -> signals.awaitLanded(sends, peer, 0, peer));
-      others(this::readers).forEach(reader -> signals.awaitRead(comm, reader));
     }
   }
 }

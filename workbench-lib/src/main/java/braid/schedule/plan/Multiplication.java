@@ -102,12 +102,11 @@ final class Multiplication {
     var first = lanes.getFirst();
     amax.ifPresent(buffer -> program.zero(first, Step.NO_CHUNK, buffer.on(program.rank())));
     program.prepare(first, weight.on(program.rank()));
-    if (lanes.size() > 1) {
-      int ready = program.mark(first, Step.NO_CHUNK);
-      for (var lane : lanes.subList(1, lanes.size())) {
-        program.after(lane, Step.NO_CHUNK, ready);
-      }
-    }
+  }
+
+  /// Lets a lane raise the signals after multiplications, so that the next one need not wait.
+  void announcedBy(Lane announcer) {
+    lanes.forEach(lane -> builder.announces(announcer, lane));
   }
 
   /// Returns the lane of a piece; lanes alternate, so that a piece may begin while the previous one
@@ -139,6 +138,12 @@ final class Multiplication {
     for (int piece = 0; piece < overlap.splits(); piece++) {
       multiply(program, piece, input, all.part(overlap.splits(), piece), finish(false));
     }
+  }
+
+  /// Multiplies all rows after all steps of a lane so far, also if it needs none of their results.
+  void multiplyAfter(Lane earlier, Program program, Buffer input) {
+    program.after(turn(0), 0, earlier);
+    multiply(program, 0, input, new Slice(0, spec.m()), finish(false));
   }
 
   /// Multiplies rows of the input into the same rows of the output.

@@ -11,7 +11,6 @@ import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Slice;
 import braid.schedule.Step.Move;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -32,11 +31,9 @@ final class OneShotPlanner {
   private final Schedule.Builder builder;
   private final Multiplication gemm;
   private final Chunks chunks;
-  private final Handshake handshake;
   private final Buffer input;
   private final Buffer partials;
   private final Buffer inbox;
-  private final Lane announcer;
   private final Lane comm;
   private final Lane adder;
 
@@ -46,24 +43,22 @@ final class OneShotPlanner {
     this.chunks = Chunks.of(spec, overlap, ranks);
     this.input = builder.local(Part.INPUT);
     this.partials = builder.symmetric("partial", spec.sumDtype(), spec.m(), spec.n());
-    this.handshake = new Handshake(builder, ranks, overlap.splits());
     this.inbox = builder.local("inbox", spec.sumDtype(), (long) ranks * spec.m(), spec.n());
-    this.announcer = gemm.completion("announce");
+    var announcer = gemm.completion("announce");
     this.comm = gemm.communication("comm");
     this.adder = gemm.completion("reduce");
     gemm.openLanes();
+    gemm.announcedBy(announcer);
   }
 
   Schedule plan() {
-    return builder.steps(this::write);
+    return builder.ordered(this::write);
   }
 
   private void write(Program program) {
     int rank = program.rank();
-    var signals = handshake.of(program);
     var peers = new Neighbors(rank, program.ranks(), gemm.overlap.order()).peers();
     gemm.begin(program);
-    var multiplied = new ArrayList<Integer>();
     for (int chunk = 0; chunk < chunks.count(); chunk++) {
       var rows = chunks.rows(0, chunk);
       program.gemm(
@@ -73,31 +68,18 @@ final class OneShotPlanner {
           gemm.weight(rank),
           partials.on(rank, rows),
           Finish.SCALED);
-      multiplied.add(program.mark(gemm.turn(chunk), chunk));
     }
     for (int chunk = 0; chunk < chunks.count(); chunk++) {
-      int at = chunk;
       var rows = chunks.rows(0, chunk);
-      if (!peers.isEmpty()) {
-        program.after(announcer, chunk, multiplied.get(chunk));
-        peers.forEach(peer -> signals.landed(announcer, peer, rank, at));
-        peers.forEach(peer -> signals.awaitLanded(comm, peer, at, peer));
-        program.copy(
-            comm,
-            chunk,
-            peers.stream()
-                .map(peer -> new Move(partials.on(peer, rows), inbox(rank, peer, rows)))
-                .toList());
-      }
-      program.after(adder, chunk, multiplied.get(chunk));
-      if (!peers.isEmpty()) {
-        program.after(adder, chunk, program.mark(comm, chunk));
-      }
+      program.copy(
+          comm,
+          chunk,
+          peers.stream()
+              .map(peer -> new Move(partials.on(peer, rows), inbox(rank, peer, rows)))
+              .toList());
       program.reduce(
           adder, chunk, parts(program, rows), gemm.output.on(rank, rows), gemm.finish(true));
     }
-    peers.forEach(peer -> signals.read(comm, peer));
-    peers.forEach(peer -> signals.awaitRead(comm, peer));
   }
 
   /// Returns all ranks' partial sums of some rows, in the order of the ranks.

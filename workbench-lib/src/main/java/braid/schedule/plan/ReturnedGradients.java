@@ -7,7 +7,6 @@ import braid.model.DType;
 import braid.schedule.Buffer;
 import braid.schedule.Buffer.Shape;
 import braid.schedule.Finish;
-import braid.schedule.Flag;
 import braid.schedule.Lane;
 import braid.schedule.Program;
 import braid.schedule.Region;
@@ -33,14 +32,8 @@ final class ReturnedGradients {
   /// ReturnedGradients in flight to one rank: one is added while the next arrives.
   static final int SLOTS = 2;
 
-  private final int chunks;
-  private final boolean around;
-
   /// ReturnedGradients by receiver, in the order in which it adds them.
   private final List<List<Message>> arrivals;
-
-  /// Raised by a receiver to a sender, by owner and chunk: the slot of the message is free.
-  private final Flag free;
 
   private final KeyValue inbox;
 
@@ -64,13 +57,10 @@ final class ReturnedGradients {
       ContextParallel how,
       List<List<Message>> arrivals,
       IntToLongFunction columns) {
-    this.chunks = how.splits();
-    this.around = how.neighborsOnly();
     this.arrivals = arrivals;
     int ranks = arrivals.size();
     var shapes =
         Buffer.shapes(ranks, rank -> new Shape(SLOTS * room(rank), columns.applyAsLong(rank)));
-    this.free = builder.flag("free", ranks * chunks);
     this.inbox =
         new KeyValue(
             new Buffer("inbox of key gradient", DType.FP32, shapes, true, false),
@@ -128,23 +118,16 @@ final class ReturnedGradients {
         .shifted(arrival % SLOTS * room(receiver));
   }
 
-  /// Returns the index of a message's word at its sender.
-  private int word(Message message) {
-    return message.owner() * chunks + message.chunk();
-  }
-
   /// Returns the messages of one rank.
-  OfRank of(Program program, Handshake.OfRank signals) {
-    return new OfRank(program, signals);
+  OfRank of(Program program) {
+    return new OfRank(program);
   }
 
   final class OfRank {
     private final Program program;
-    private final Handshake.OfRank signals;
 
-    private OfRank(Program program, Handshake.OfRank signals) {
+    private OfRank(Program program) {
       this.program = program;
-      this.signals = signals;
     }
 
     /// Sends one of this rank's messages.
@@ -164,16 +147,8 @@ final class ReturnedGradients {
       while (all.get(arrival).from() != program.rank() || !which.test(all.get(arrival))) {
         arrival++;
       }
-      var message = all.get(arrival);
-      // Of 2 ranks, the successor has signaled to fetch its keys.
-      if (around && arrivals.size() > 2) {
-        signals.awaitBegun(lane, receiver);
-      }
-      if (arrival >= SLOTS) {
-        program.await(lane, message.chunk(), free, word(message), receiver);
-      }
       var moves = new ArrayList<Move>();
-      for (var piece : message.pieces()) {
+      for (var piece : all.get(arrival).pieces()) {
         moves.addAll(
             from.moves(
                 program.rank(),
@@ -182,12 +157,7 @@ final class ReturnedGradients {
                 receiver,
                 rows(receiver, arrival, piece)));
       }
-      program.copy(lane, number, moves);
-      if (around) {
-        signals.spread(lane, receiver, message.owner(), message.chunk());
-      } else {
-        signals.landed(lane, receiver, message.from(), message.chunk());
-      }
+      program.round(arrival).copy(lane, number, moves).round(0);
     }
 
     /// Adds some of the messages that arrive to the gradients by this rank's queries, in order.
@@ -195,16 +165,12 @@ final class ReturnedGradients {
     /// @param sums gradients by this rank's queries
     /// @param rows their rows of each piece
     /// @param begun whether there are any of a piece
-    /// @param ready mark after which the sums may be written, or [FetchedKeys#NONE]
-    /// @return the rows that this changes
-    List<Slice> add(
+    void add(
         Lane lane,
         Predicate<Message> which,
         KeyValue sums,
         Function<Piece, Slice> rows,
-        Predicate<Piece> begun,
-        int ready) {
-      var changed = new ArrayList<Slice>();
+        Predicate<Piece> begun) {
       int rank = program.rank();
       var all = arrivals.get(rank);
       for (int arrival = 0; arrival < all.size(); arrival++) {
@@ -212,17 +178,9 @@ final class ReturnedGradients {
         if (!which.test(message)) {
           continue;
         }
-        if (ready != FetchedKeys.NONE) {
-          program.after(lane, arrival + 1, ready);
-        }
-        if (around) {
-          signals.awaitSpread(lane, message.owner(), message.chunk(), message.from());
-        } else {
-          signals.awaitLanded(lane, message.from(), message.chunk(), message.from());
-        }
+        program.round(arrival);
         for (var piece : message.pieces()) {
           var into = rows.apply(piece);
-          changed.add(into);
           var from = rows(rank, arrival, piece);
           if (begun.test(piece)) {
             sum(lane, arrival + 1, sums.key().on(rank, into), inbox.key().on(rank, from));
@@ -231,17 +189,13 @@ final class ReturnedGradients {
             program.copy(lane, arrival + 1, inbox.moves(rank, from, sums, rank, into));
           }
         }
-        if (arrival + SLOTS < all.size()) {
-          var next = all.get(arrival + SLOTS);
-          program.signal(lane, next.chunk(), free, word(next), next.from());
-        }
+        program.round(0);
       }
-      return changed;
     }
 
     /// Adds some of the messages that arrive to the sums of this rank's own keys and values.
-    List<Slice> add(Lane lane, Predicate<Message> which, KeyValue sums, int ready) {
-      return add(lane, which, sums, Piece::rows, _ -> true, ready);
+    void add(Lane lane, Predicate<Message> which, KeyValue sums) {
+      add(lane, which, sums, Piece::rows, _ -> true);
     }
 
     private void sum(Lane lane, int chunk, Region all, Region more) {

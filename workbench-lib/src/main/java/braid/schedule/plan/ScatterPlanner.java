@@ -15,6 +15,7 @@ import braid.schedule.Slice;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// Plans GEMM→reduce-scatter, GEMM→all-reduce in two shots, and a GEMM beside a reduce-scatter of
@@ -26,14 +27,11 @@ import org.jspecify.annotations.Nullable;
 /// In an all-reduce, owners then send their sums to all ranks. They send only sums: bias,
 /// activation and accumulation are each rank's own work, on the same rounded sum as in one shot.
 final class ScatterPlanner {
-  private static final int NONE = -1;
-
   private final Schedule.Builder builder;
   private final Pattern pattern;
   private final Method method;
   private final Multiplication gemm;
   private final Chunks chunks;
-  private final Handshake handshake;
   private final Buffer input;
   private final Buffer partial;
   private final Buffer running;
@@ -81,7 +79,6 @@ final class ScatterPlanner {
         beside && method == Method.RING
             ? builder.local("running", dtype, chunks.total(), columns)
             : partial;
-    this.handshake = new Handshake(builder, ranks, overlap.splits());
     this.room = chunks.longest();
     this.inbox = builder.symmetric("inbox", dtype, ranks * room, columns);
     if (beside) {
@@ -106,7 +103,7 @@ final class ScatterPlanner {
   }
 
   Schedule plan() {
-    return builder.steps(program -> new OfRank(program).write());
+    return builder.ordered(program -> new OfRank(program).write());
   }
 
   /// The steps of one rank.
@@ -116,12 +113,9 @@ final class ScatterPlanner {
     private final int ranks;
     private final Neighbors neighbors;
     private final List<Integer> peers;
-    private final Handshake.OfRank signals;
 
-    /// The last multiplication, and its mark.
+    /// Rows of the last multiplication.
     private @Nullable Slice lastRows;
-
-    private int lastMark;
 
     OfRank(Program program) {
       this.program = program;
@@ -129,19 +123,10 @@ final class ScatterPlanner {
       this.ranks = program.ranks();
       this.neighbors = new Neighbors(rank, ranks, gemm.overlap.order());
       this.peers = neighbors.peers();
-      this.signals = handshake.of(program);
     }
 
     void write() {
       gemm.begin(program);
-      if (method != Method.RING) {
-        // Peers write into this rank's inbox only if it owns rows.
-        if (chunks.has(rank)) {
-          peers.forEach(peer -> signals.begin(comm, peer));
-        }
-      } else if (ranks > 1) {
-        signals.begin(comm, neighbors.previous());
-      }
       switch (method) {
         case PIPELINED, BULK -> pipelined();
         case DIRECT -> direct();
@@ -242,67 +227,53 @@ final class ScatterPlanner {
     }
 
     private void hop(int piece, int step, int owner, int chunk, Slice rows) {
-      int multiplied = multiply(piece, chunk, rows);
+      multiply(piece, chunk, rows);
       var parts = new ArrayList<Region>();
       parts.add(partial.on(rank, rows));
       if (step > 0) {
-        after(adder, chunk, multiplied);
-        signals.awaitLanded(adder, owner, chunk, neighbors.previous());
         parts.add(inbox(rank, step - 1, owner, chunk));
       }
       if (step == ranks - 1) {
-        finish(chunk, rows, multiplied, parts);
+        finish(chunk, rows, parts);
         return;
       }
-      var sent = step > 0 ? running : partial;
-      int ready = multiplied;
+      var sent = partial;
       if (step > 0) {
+        sent = running;
         program.reduce(adder, chunk, parts, running.on(rank, rows), Finish.NONE);
-        ready = program.mark(adder, chunk);
       }
-      signals.awaitBegun(comm, neighbors.next());
-      after(comm, chunk, ready);
       program.copy(comm, chunk, sent.on(rank, rows), inbox(neighbors.next(), step, owner, chunk));
-      signals.landed(comm, neighbors.next(), owner, chunk);
     }
 
     /// Sends a chunk's rows to their owner after they are multiplied.
     private void send(int piece, int chunk, int owner) {
       var rows = chunks.rows(owner, chunk);
-      if (rows.isEmpty()) {
-        return;
+      if (!rows.isEmpty()) {
+        multiply(piece, chunk, rows);
+        program.copy(comm, chunk, partial.on(rank, rows), inbox(owner, rank, owner, chunk));
       }
-      int multiplied = multiply(piece, chunk, rows);
-      signals.awaitBegun(comm, owner);
-      after(comm, chunk, multiplied);
-      program.copy(comm, chunk, partial.on(rank, rows), inbox(owner, rank, owner, chunk));
-      signals.landed(comm, owner, rank, chunk);
     }
 
     /// Sums this rank's rows of a chunk after all partial sums have arrived.
     private void collect(int piece, int chunk) {
       var rows = chunks.rows(rank, chunk);
-      if (rows.isEmpty()) {
-        return;
+      if (!rows.isEmpty()) {
+        multiply(piece, chunk, rows);
+        finish(
+            chunk,
+            rows,
+            IntStream.range(0, ranks)
+                .mapToObj(
+                    source ->
+                        source == rank ? partial.on(rank, rows) : inbox(rank, source, rank, chunk))
+                .toList());
       }
-      int multiplied = multiply(piece, chunk, rows);
-      var parts = new ArrayList<Region>();
-      for (int source = 0; source < ranks; source++) {
-        if (source == rank) {
-          parts.add(partial.on(rank, rows));
-        } else {
-          signals.awaitLanded(adder, source, chunk, source);
-          parts.add(inbox(rank, source, rank, chunk));
-        }
-      }
-      finish(chunk, rows, multiplied, parts);
     }
 
-    /// Multiplies partial sums and returns the mark after them; [#NONE] for other data, which are
-    /// ready from the start.
-    private int multiply(int piece, int chunk, Slice rows) {
+    /// Multiplies the partial sums of a chunk's rows, unless the last multiplication included them.
+    private void multiply(int piece, int chunk, Slice rows) {
       if (pattern.beside()) {
-        return NONE;
+        return;
       }
       // Unfused multiplies all rows at once; a chunk of an all-reduce has rows of all owners.
       var needed =
@@ -320,48 +291,19 @@ final class ScatterPlanner {
             partial.on(rank, needed),
             Finish.SCALED);
         lastRows = needed;
-        lastMark = program.mark(gemm.turn(piece), piece);
-      }
-      return lastMark;
-    }
-
-    private void after(Lane lane, int chunk, int mark) {
-      if (mark != NONE) {
-        program.after(lane, chunk, mark);
       }
     }
 
-    private void finish(int chunk, Slice rows, int multiplied, List<Region> parts) {
-      after(adder, chunk, multiplied);
-      switch (pattern) {
-        case GEMM_ALL_REDUCE -> {
-          program.reduce(
-              adder,
-              chunk,
-              parts,
-              sums.on(rank, rows),
-              gemm.spec.finishesSum() ? Finish.NONE : gemm.finish(true));
-          spread.ifPresent(on -> spread(on, chunk, rows));
-        }
-        case GEMM_REDUCE_SCATTER ->
-            program.reduce(
-                adder,
-                chunk,
-                parts,
-                sums.on(rank, rows.shifted(-chunks.part(rank).start())),
-                gemm.finish(true));
-        default -> {
-          program.reduce(
-              adder,
-              chunk,
-              parts,
-              sums.on(rank, rows.shifted(-chunks.part(rank).start())),
-              Finish.NONE);
-          if (method == Method.UNFUSED) {
-            program.after(gemm.turn(0), 0, program.mark(adder, chunk));
-            gemm.multiply(program, 0, input, new Slice(0, gemm.spec.m()), gemm.finish(false));
-          }
-        }
+    private void finish(int chunk, Slice rows, List<Region> parts) {
+      var finish =
+          pattern.beside() || (spread.isPresent() && gemm.spec.finishesSum())
+              ? Finish.NONE
+              : gemm.finish(true);
+      long before = spread.isPresent() ? 0 : chunks.part(rank).start();
+      program.reduce(adder, chunk, parts, sums.on(rank, rows.shifted(-before)), finish);
+      spread.ifPresent(on -> spread(on, chunk, rows));
+      if (pattern.beside() && method == Method.UNFUSED) {
+        gemm.multiplyAfter(adder, program, input);
       }
     }
 
@@ -377,9 +319,9 @@ final class ScatterPlanner {
     ///                                       ^ landed 0 @all
     /// comm-spread                                      ... >send 1@2>
     /// finish                                           ... |copy 0  |copy 0|copy 1|copy 1|
-    ///                                                      ^ spread 0 @1   ^ spread 1 @1
-    ///                                                               ^ spread 0 @2
-    ///                                                                             ^ spread 1 @2
+    ///                                                      ^ landed 0 @1   ^ landed 1 @1
+    ///                                                               ^ landed 0 @2
+    ///                                                                             ^ landed 1 @2
     /// gemm-0       |gemm 0|gemm 1  |
     /// ... leaves out 3 of 11 units of time
     /// ```
@@ -392,31 +334,23 @@ final class ScatterPlanner {
     /// reduce                         |sum 0   |        |sum 0|
     ///                                ^ landed 0 @2     ^ landed 0 @2
     /// comm-spread                                            |send 0@1>send 0@1>
-    ///                                                                 ^ spread 0 @2
-    ///                                                                          ^ spread 0 @2
+    ///                                                                 ^ landed 0 @2
     /// finish                                                 |copy 0  |copy 0  |copy 0|
+    ///                                                                 ^ landed 0 @2
+    ///                                                                          ^ landed 0 @2
     /// gemm-0       |gemm 0@1|gemm 1@1|gemm own|
     /// ```
     private void spread(Spread on, int chunk, Slice rows) {
-      int summed = program.mark(adder, chunk);
-      program.after(on.comm(), chunk, summed);
-      if (method == Method.RING) {
-        if (ranks > 1) {
-          pass(on, chunk, rank, rows, neighbors.next());
-        }
-      } else {
-        peers.forEach(peer -> pass(on, chunk, rank, rows, peer));
+      if (method != Method.RING) {
+        peers.forEach(peer -> pass(on, chunk, rows, peer));
+      } else if (ranks > 1) {
+        pass(on, chunk, rows, neighbors.next());
       }
-      if (!inOutput) {
-        program.after(on.finisher(), chunk, summed);
-        output(on, chunk, rows);
-      }
+      output(on, chunk, rows);
     }
 
-    private void pass(Spread on, int chunk, int owner, Slice rows, int to) {
-      // A sum contains parts of all ranks, so all of them have begun.
+    private void pass(Spread on, int chunk, Slice rows, int to) {
       program.copy(on.comm(), chunk, sums.on(rank, rows), sums.on(to, rows));
-      signals.spread(on.comm(), to, owner, chunk);
     }
 
     /// Receives the sums of the other owners, as they arrive.
@@ -427,11 +361,7 @@ final class ScatterPlanner {
       }
       for (int chunk = 0; chunk < chunks.count(); chunk++) {
         for (int owner : peers) {
-          var rows = chunks.rows(owner, chunk);
-          if (!rows.isEmpty()) {
-            signals.awaitSpread(on.finisher(), owner, chunk, owner);
-            output(on, chunk, rows);
-          }
+          output(on, chunk, chunks.rows(owner, chunk));
         }
       }
     }
@@ -441,22 +371,15 @@ final class ScatterPlanner {
         int owner = neighbors.back(step);
         for (int chunk = 0; chunk < chunks.count(); chunk++) {
           var rows = chunks.rows(owner, chunk);
-          if (rows.isEmpty()) {
-            continue;
-          }
-          signals.awaitSpread(on.comm(), owner, chunk, neighbors.previous());
-          if (!inOutput) {
-            program.after(on.finisher(), chunk, program.mark(on.comm(), chunk));
-            output(on, chunk, rows);
-          }
+          output(on, chunk, rows);
           if (step < ranks - 1) {
-            pass(on, chunk, owner, rows, neighbors.next());
+            pass(on, chunk, rows, neighbors.next());
           }
         }
       }
     }
 
-    /// Computes the output from sums that have arrived.
+    /// Computes the output from sums, unless they are computed in it.
     private void output(Spread on, int chunk, Slice rows) {
       if (inOutput) {
         return;

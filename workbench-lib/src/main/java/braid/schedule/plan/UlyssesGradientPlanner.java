@@ -13,7 +13,6 @@ import braid.schedule.plan.GradientBlocks.Queries;
 import braid.schedule.plan.HeadExchange.Divided;
 import braid.schedule.plan.HeadExchange.Unit;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -46,7 +45,7 @@ final class UlyssesGradientPlanner {
 
   UlyssesGradientPlanner(AttentionGradientSpec gradient, ContextParallel how, int ranks) {
     builder = Schedule.on(new Goal.Solution(gradient, Optional.of(how)), ranks);
-    heads = new HeadExchange(gradient.forward(), how, builder, ranks, true);
+    heads = new HeadExchange(gradient.forward(), how, builder, ranks);
     query = heads.gathered(Part.QUERY);
     output = heads.gathered(Part.OUTPUT);
     lse = heads.gathered(Part.LSE);
@@ -72,7 +71,7 @@ final class UlyssesGradientPlanner {
   }
 
   Schedule plan() {
-    return builder.steps(program -> new OfRank(program).write());
+    return builder.ordered(program -> new OfRank(program).write());
   }
 
   /// The steps of one rank.
@@ -90,7 +89,7 @@ final class UlyssesGradientPlanner {
       this.program = program;
       this.rank = program.rank();
       this.own = heads.of(program);
-      this.returned = returnedGradients.of(program, own.signals());
+      this.returned = returnedGradients.of(program);
       this.units = own.units();
       this.blocks = IntStream.range(0, query.splits().size()).mapToObj(this::blocks).toList();
     }
@@ -111,10 +110,9 @@ final class UlyssesGradientPlanner {
     ///
     /// ```
     /// comm      > fetch 1 | fetch 2    | copy 2 |
-    ///           ^ begun @all
+    ///           ^ begun @all                                          ^ landed @all
     /// attend-0  | copy 1  | backward 1 |        | backward 2 |
     /// return                           | send 1 |            | send 2 >
-    ///                                                                 ^ landed 0 @all
     /// add                              | copy 1 |            | copy 2 |
     /// ```
     ///
@@ -124,11 +122,10 @@ final class UlyssesGradientPlanner {
     /// Rank 2 of 4, `causalAttentionBackward`, `twoLevel(2)`:
     ///
     /// ```
-    /// comm      > fetch 1 @3 | fetch 2    >
-    ///           ^ begun @3   ^ begun @0,1
+    /// comm      > fetch 1 @3 | fetch 2    |
+    ///           ^ begun @3   ^ begun @0,1                                      ^ landed @3
     /// attend-0  | copy 1     | backward 1 | backward 2 |
     /// return                                           | send 2 @0 > send 2 @3 >
-    ///                                                                          ^ landed 0 @3
     /// add                                              | copy 2    |
     /// ```
     ///
@@ -136,40 +133,23 @@ final class UlyssesGradientPlanner {
     ///
     /// ```
     /// comm      > fetch 1 @1 |
-    ///           ^ begun @1                ^ read @2,3
+    ///           ^ begun @1                                                ^ landed @1
     /// attend-0  | copy 1     | backward 1 |
     /// return                                                  | send 1 @1 >
-    ///                                                                     ^ landed 0 @1
     /// add                                     | sum 1 | sum 1 | copy 1    |
-    ///                                         ^ landed 0 @2
+    ///                                         ^ landed 1 @2
     /// ```
     void write() {
-      own.begin();
-      var done = new int[units.size()];
-      // Mark after the last message that was sent from each slot.
-      var sent = new HashMap<Integer, Integer>();
-      int first = 0;
       for (int unit = 0; unit < units.size(); unit++) {
-        boolean isOwn = own.isOwn(units.get(unit));
         own.fetch(unit);
-        var before = sent.get(own.slot(unit));
-        if (!isOwn && before != null) {
-          program.after(own.lane(unit), unit + 1, before);
-        }
         attend(unit);
-        done[unit] = own.done(unit);
-        if (isOwn) {
-          first = unit;
-        } else {
-          program.after(back, unit + 1, done[unit]);
+        if (!own.isOwn(units.get(unit))) {
           send(unit);
-          sent.put(own.slot(unit), program.mark(back, unit + 1));
         }
         if (own.isLast(unit)) {
-          deliver(unit, done[first], done[unit]);
+          deliver(unit);
         }
       }
-      own.end(back);
     }
 
     private void attend(int number) {
@@ -201,23 +181,16 @@ final class UlyssesGradientPlanner {
 
     /// Adds the gradients of a split by the queries of other groups, rounds all sums to their type,
     /// and writes them to the ranks that hold the tokens.
-    ///
-    /// @param first mark after those by the queries of this rank's group
-    /// @param last mark after the last unit of the split
-    private void deliver(int unit, int first, int last) {
+    private void deliver(int unit) {
       int split = units.get(unit).split();
-      var added = returned.add(adder, message -> message.chunk() == split, sums(split), first);
-      boolean changes = own.sends(added);
-      program.after(adder, unit + 1, last);
+      returned.add(adder, message -> message.chunk() == split, sums(split));
       for (int i = 0; i < gradients.size(); i++) {
         var sum = sums.get(i).of(split).on(rank);
         var gradient = gradients.get(i).of(split).on(rank);
         if (!sum.equals(gradient)) {
           program.reduce(adder, unit + 1, List.of(sum), gradient, Finish.NONE);
-          changes = true;
         }
       }
-      program.after(back, unit + 1, changes ? program.mark(adder, unit + 1) : last);
       own.send(back, unit);
       own.keep(adder, unit);
     }

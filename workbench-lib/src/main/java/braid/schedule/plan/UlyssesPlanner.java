@@ -36,7 +36,7 @@ final class UlyssesPlanner {
     this.spec = spec;
     this.splits = how.splits();
     builder = Schedule.on(new Goal.Solution(spec, Optional.of(how)), ranks);
-    heads = new HeadExchange(spec, how, builder, ranks, false);
+    heads = new HeadExchange(spec, how, builder, ranks);
     query = heads.gathered(Part.QUERY);
     output = heads.returned(Part.OUTPUT);
     lse = heads.returned(Part.LSE);
@@ -44,7 +44,7 @@ final class UlyssesPlanner {
   }
 
   Schedule plan() {
-    return builder.steps(program -> new OfRank(program).write());
+    return builder.ordered(program -> new OfRank(program).write());
   }
 
   /// The steps of one rank.
@@ -69,7 +69,7 @@ final class UlyssesPlanner {
     ///
     /// ```
     /// comm      > fetch 1 | fetch 2  | copy 2 | send 1   | copy 1 | send 2 >
-    ///           ^ begun @all                                               ^ landed 0 @all
+    ///           ^ begun @all                                               ^ landed @all
     /// attend-0  | copy 1  | attend 1 |        | attend 2 | copy 2 |
     /// ```
     ///
@@ -79,25 +79,20 @@ final class UlyssesPlanner {
     ///
     /// ```
     /// comm      > fetch 1 @2 | fetch 2  >          | send 2 @2 >
-    ///           ^ begun @2   ^ begun @0,1                      ^ landed 0 @2
+    ///           ^ begun @2   ^ begun @0,1                      ^ landed @2
     /// attend-0  | copy 1     | attend 1 | attend 2 | copy 2    |
     /// ```
     void write() {
-      own.begin();
-      var done = new int[units.size()];
       for (int unit = 0; unit < units.size(); unit++) {
         own.fetch(unit);
         attend(unit);
-        done[unit] = own.done(unit);
-        int before = unit - heads.slots();
-        if (before >= 0) {
-          deliver(before, done[before]);
+        if (unit >= heads.slots()) {
+          deliver(unit - heads.slots());
         }
       }
       for (int unit = Math.max(0, units.size() - heads.slots()); unit < units.size(); unit++) {
-        deliver(unit, done[unit]);
+        deliver(unit);
       }
-      own.end(own.comm());
     }
 
     /// Computes the attention of all queries that see any key of a unit. Rounds the output after
@@ -152,9 +147,8 @@ final class UlyssesPlanner {
     }
 
     /// Writes the results of a split to the ranks that hold the tokens, after its last unit.
-    private void deliver(int unit, int done) {
+    private void deliver(int unit) {
       if (own.isLast(unit)) {
-        program.after(own.comm(), unit + 1, done);
         own.send(own.comm(), unit);
         // Nothing else is on the lane after the last unit.
         own.keep(units.get(unit).split() == splits - 1 ? own.lane(unit) : own.comm(), unit);

@@ -113,7 +113,7 @@ class CollectiveSchedulesTest {
     var schedule = CollectivePlanner.plan(oneShot(48, true), 3);
     var hasty =
         schedule.steps(0).stream()
-            .filter(step -> !(step instanceof Step.Wait wait && wait.flag().name().equals("read")))
+            .filter(step -> !(step instanceof Step.Wait wait && wait.flag().name().equals("free")))
             .toList();
     assertThat(schedule.with(0, hasty).findings()).isNotEmpty();
   }

@@ -1,0 +1,214 @@
+package braid.schedule.plan;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.TreeMap;
+import java.util.stream.IntStream;
+
+/// The least orders from which all others follow, together with those of lanes.
+final class Reduction {
+  private static final int[] NOTHING = {};
+
+  private final Events events;
+  private final Conflicts conflicts;
+  private final int[][] before;
+  private final int[][] stated;
+  private final int[][] kept;
+
+  /// By event, the last place on each lane that comes before it; the place on its own lane may be
+  /// missing. Events share clocks; one that no later event needs is dropped.
+  private final int[][] clocks;
+
+  private final int[] uses;
+
+  /// True for events whose clock no other event uses.
+  private final boolean[] exclusive;
+
+  Reduction(Events events) {
+    this.events = events;
+    this.conflicts = new Conflicts(events);
+    this.before = conflicts.before();
+    this.stated = conflicts.stated();
+    this.kept = new int[events.size()][];
+    this.clocks = new int[events.size()][];
+    this.uses = new int[events.size()];
+    this.exclusive = new boolean[events.size()];
+    var sorted = sorted();
+    if (sorted.length < events.size()) {
+      // Ranks wait for each other, which the check explains.
+      System.arraycopy(before, 0, kept, 0, before.length);
+      return;
+    }
+    var position = new int[events.size()];
+    for (int i = 0; i < sorted.length; i++) {
+      position[sorted[i]] = i;
+    }
+    for (int event : sorted) {
+      for (int earlier : before[event]) {
+        uses[earlier]++;
+      }
+      for (int earlier : certain(event)) {
+        uses[earlier]++;
+      }
+    }
+    for (int event : sorted) {
+      keep(event, position);
+    }
+  }
+
+  /// Returns the events that each event waits for, besides those before it on its lane.
+  int[][] kept() {
+    return kept;
+  }
+
+  Conflicts conflicts() {
+    return conflicts;
+  }
+
+  /// Returns the events before an event that need no wait of ours: the one before it on its lane,
+  /// or the last of each lane before the end of a rank, and those that its program states.
+  private int[] certain(int event) {
+    int previous = events.previous(event);
+    var lanes =
+        events.isEnd(event)
+            ? lasts(events.rank(event))
+            : previous == Events.NONE ? NOTHING : new int[] {previous};
+    if (stated[event].length == 0) {
+      return lanes;
+    }
+    return IntStream.concat(Arrays.stream(lanes), Arrays.stream(stated[event])).toArray();
+  }
+
+  private int[] lasts(int rank) {
+    var last = new TreeMap<Integer, Integer>();
+    for (int event = events.begin(rank) + 1; event < events.end(rank); event++) {
+      last.put(events.lane(event), event);
+    }
+    return last.values().stream().mapToInt(Integer::intValue).toArray();
+  }
+
+  private void keep(int event, int[] position) {
+    var certain = certain(event);
+    var clock = NOTHING;
+    boolean owned = false;
+    if (certain.length == 1 && events.lane(certain[0]) == events.lane(event)) {
+      int previous = certain[0];
+      clock = clocks[previous];
+      owned = exclusive[previous] && uses[previous] == 1;
+      exclusive[previous] = false;
+    } else {
+      for (int earlier : certain) {
+        clock = with(clock, owned, earlier);
+        owned = true;
+      }
+    }
+    // The latest first: what it implies is not kept.
+    var candidates =
+        before[event].length < 2 ? before[event] : latestFirst(before[event], position);
+    List<Integer> all = new ArrayList<>();
+    for (int earlier : candidates) {
+      if (!isBefore(earlier, event, clock)) {
+        all.add(earlier);
+        clock = with(clock, owned, earlier);
+        owned = true;
+      }
+    }
+    kept[event] =
+        all.isEmpty() ? NOTHING : all.stream().mapToInt(Integer::intValue).sorted().toArray();
+    clocks[event] = clock;
+    exclusive[event] = owned;
+    for (int earlier : before[event]) {
+      release(earlier);
+    }
+    for (int earlier : certain) {
+      release(earlier);
+    }
+  }
+
+  private static int[] latestFirst(int[] some, int[] position) {
+    var keys = new long[some.length];
+    for (int i = 0; i < some.length; i++) {
+      keys[i] = ((long) -position[some[i]] << 32) + some[i];
+    }
+    Arrays.sort(keys);
+    return Arrays.stream(keys).mapToInt(key -> (int) key).toArray();
+  }
+
+  private void release(int event) {
+    if (--uses[event] == 0) {
+      clocks[event] = NOTHING;
+    }
+  }
+
+  private boolean isBefore(int one, int other, int[] clock) {
+    int lane = events.lane(one);
+    if (lane == events.lane(other)) {
+      return events.place(one) < events.place(other);
+    }
+    return lane < clock.length && clock[lane] >= events.place(one);
+  }
+
+  /// Returns a clock after an event too.
+  private int[] with(int[] clock, boolean owned, int event) {
+    var all = owned && clock.length > 0 ? clock : Arrays.copyOf(clock, events.lanes());
+    var earlier = clocks[event];
+    for (int lane = 0; lane < earlier.length; lane++) {
+      all[lane] = Math.max(all[lane], earlier[lane]);
+    }
+    int lane = events.lane(event);
+    all[lane] = Math.max(all[lane], events.place(event));
+    // Every event comes after the begin of its rank.
+    int begin = events.lane(events.begin(events.rank(event)));
+    all[begin] = Math.max(all[begin], 1);
+    return all;
+  }
+
+  /// Returns the events, each after those before it; fewer if events wait for each other.
+  private int[] sorted() {
+    var state = new byte[events.size()];
+    var next = new int[events.size()];
+    var stack = new int[events.size()];
+    var sorted = new int[events.size()];
+    int count = 0;
+    for (int root = 0; root < events.size(); root++) {
+      int depth = 0;
+      if (state[root] == 0) {
+        stack[depth++] = root;
+        state[root] = 1;
+      }
+      while (depth > 0) {
+        int event = stack[depth - 1];
+        int other = before(event, next[event]++);
+        if (other == Events.NONE) {
+          state[event] = 2;
+          sorted[count++] = event;
+          depth--;
+        } else if (state[other] == 0) {
+          state[other] = 1;
+          stack[depth++] = other;
+        } else if (state[other] == 1) {
+          return Arrays.copyOf(sorted, count);
+        }
+      }
+    }
+    return sorted;
+  }
+
+  private int before(int event, int index) {
+    int direct = before[event].length;
+    if (index < direct) {
+      return before[event][index];
+    }
+    if (index < direct + stated[event].length) {
+      return stated[event][index - direct];
+    }
+    int rest = index - direct - stated[event].length;
+    if (events.isEnd(event)) {
+      // All steps of the rank: the last of each lane is among them.
+      int step = event - 1 - rest;
+      return step > events.begin(events.rank(event)) ? step : Events.NONE;
+    }
+    return rest == 0 ? events.previous(event) : Events.NONE;
+  }
+}
