@@ -88,9 +88,10 @@ public final class Executor {
     this.marks = new Event[markCount];
   }
 
-  /// Returns the number of signal words per rank for a schedule's flags.
+  /// Returns the number of signal words per rank for a schedule's flags; at least one, because no
+  /// symmetric memory is empty.
   public static int words(Schedule schedule) {
-    return schedule.flags().stream().mapToInt(Flag::words).sum();
+    return Math.max(1, schedule.flags().stream().mapToInt(Flag::words).sum());
   }
 
   /// Enqueues all steps on their streams.

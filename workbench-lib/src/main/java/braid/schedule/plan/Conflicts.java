@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.EnumMap;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -33,12 +34,18 @@ final class Conflicts {
   /// An event's use of rows.
   private record Touch(int event, Use use, long start, long end, Slice columns) {}
 
+  /// A lane's use of another rank's memory.
+  private record Remote(int lane, int rank) {}
+
   /// A word of a rank.
   private record Word(int rank, String flag, int index) {}
 
   Conflicts(Events events) {
     this.events = events;
     var touches = new LinkedHashMap<Memory, List<Touch>>();
+    // The first and the last of a lane's steps on a rank's memory order all others.
+    var firsts = new HashSet<Remote>();
+    var lasts = new HashMap<Remote, Touch>();
     for (int event = 0; event < events.size(); event++) {
       for (var access : events.accesses(event)) {
         var region = access.region();
@@ -52,11 +59,16 @@ final class Conflicts {
                 new Touch(
                     event, access.use(), region.row(), region.slice().end(), region.columnSlice()));
         if (region.rank() != events.rank(event)) {
-          pairs.add(events.begin(region.rank()), event, false);
-          pairs.add(event, events.end(region.rank()), false);
+          var use = new Remote(events.lane(event), region.rank());
+          if (firsts.add(use)) {
+            pairs.add(events.begin(region.rank()), event, false);
+          }
+          lasts.put(use, new Touch(event, access.use(), 0, 0, region.columnSlice()));
         }
       }
     }
+    lasts.forEach(
+        (use, last) -> pairs.add(last.event(), events.end(use.rank()), last.use() != Use.READ));
     touches.values().forEach(this::sweep);
     addStated();
   }
@@ -156,7 +168,8 @@ final class Conflicts {
     return stated.before(events.size());
   }
 
-  /// Returns whether the later event reads what the earlier one writes.
+  /// Returns whether the later event reads what the earlier one writes, or is the end of the rank
+  /// whose memory it writes.
   boolean hasData(int earlier, int later) {
     return pairs.hasData(earlier, later);
   }

@@ -152,10 +152,4 @@ final class Events {
   int previous(int event) {
     return previous[event];
   }
-
-  /// Returns whether a step writes memory of a rank.
-  boolean writes(int event, int rank) {
-    return accesses(event).stream()
-        .anyMatch(access -> access.region().rank() == rank && access.use() != Step.Access.Use.READ);
-  }
 }

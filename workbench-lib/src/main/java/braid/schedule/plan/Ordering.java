@@ -140,13 +140,11 @@ public final class Ordering {
   }
 
   private Kind kind(int earlier, int event, Reduction reduced) {
-    if (events.isBegin(earlier)) {
-      return Kind.BEGUN;
-    }
-    if (events.isEnd(event)) {
-      return events.writes(earlier, events.rank(event)) ? Kind.LANDED : Kind.READ;
-    }
-    return reduced.conflicts().hasData(earlier, event) ? Kind.LANDED : Kind.FREE;
+    return events.isBegin(earlier)
+        ? Kind.BEGUN
+        : reduced.conflicts().hasData(earlier, event)
+            ? Kind.LANDED
+            : events.isEnd(event) ? Kind.READ : Kind.FREE;
   }
 
   private List<Step> steps(int rank) {

@@ -2,7 +2,9 @@ package braid.schedule.plan;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.IntStream;
 
@@ -25,6 +27,12 @@ final class Reduction {
   /// True for events whose clock no other event uses.
   private final boolean[] exclusive;
 
+  /// By event, the ends of other ranks that come after it.
+  private final Map<Integer, List<Integer>> ends = new HashMap<>();
+
+  /// By end, the steps of other ranks that it waits for, of those that were looked at.
+  private final Map<Integer, List<Integer>> lastUses = new HashMap<>();
+
   Reduction(Events events) {
     this.events = events;
     this.conflicts = new Conflicts(events);
@@ -46,7 +54,11 @@ final class Reduction {
     }
     for (int event : sorted) {
       for (int earlier : before[event]) {
-        uses[earlier]++;
+        if (events.isEnd(event)) {
+          ends.computeIfAbsent(earlier, _ -> new ArrayList<>()).add(event);
+        } else {
+          uses[earlier]++;
+        }
       }
       for (int earlier : certain(event)) {
         uses[earlier]++;
@@ -103,11 +115,19 @@ final class Reduction {
         owned = true;
       }
     }
+    if (events.isEnd(event)) {
+      var known = clock;
+      kept[event] =
+          lastUses.getOrDefault(event, List.of()).stream()
+              .filter(last -> !isBefore(last, event, known))
+              .mapToInt(Integer::intValue)
+              .sorted()
+              .toArray();
+      return;
+    }
     // The latest first: what it implies is not kept.
-    var candidates =
-        before[event].length < 2 ? before[event] : latestFirst(before[event], position);
-    List<Integer> all = new ArrayList<>();
-    for (int earlier : candidates) {
+    var all = new ArrayList<Integer>();
+    for (int earlier : latestFirst(before[event], position)) {
       if (!isBefore(earlier, event, clock)) {
         all.add(earlier);
         clock = with(clock, owned, earlier);
@@ -118,6 +138,12 @@ final class Reduction {
         all.isEmpty() ? NOTHING : all.stream().mapToInt(Integer::intValue).sorted().toArray();
     clocks[event] = clock;
     exclusive[event] = owned;
+    var latest = clock;
+    for (int end : ends.getOrDefault(event, List.of())) {
+      var lasts = lastUses.computeIfAbsent(end, _ -> new ArrayList<>());
+      lasts.removeIf(last -> isBefore(last, event, latest));
+      lasts.add(event);
+    }
     for (int earlier : before[event]) {
       release(earlier);
     }
@@ -127,6 +153,9 @@ final class Reduction {
   }
 
   private static int[] latestFirst(int[] some, int[] position) {
+    if (some.length < 2) {
+      return some;
+    }
     var keys = new long[some.length];
     for (int i = 0; i < some.length; i++) {
       keys[i] = ((long) -position[some[i]] << 32) + some[i];
