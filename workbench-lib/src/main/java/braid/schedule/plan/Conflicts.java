@@ -5,10 +5,10 @@ import braid.schedule.Step;
 import braid.schedule.Step.Access.Use;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.Comparator;
 import java.util.EnumMap;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -34,19 +34,25 @@ final class Conflicts {
   /// An event's use of rows.
   private record Touch(int event, Use use, long start, long end, Slice columns) {}
 
-  /// A lane's use of another rank's memory.
-  private record Remote(int lane, int rank) {}
-
   /// A word of a rank.
   private record Word(int rank, String flag, int index) {}
 
   Conflicts(Events events) {
     this.events = events;
     var touches = new LinkedHashMap<Memory, List<Touch>>();
+    for (int rank = 0; rank < events.ranks(); rank++) {
+      touch(rank, touches);
+    }
+    touches.values().forEach(this::sweep);
+    addStated();
+  }
+
+  private void touch(int rank, Map<Memory, List<Touch>> touches) {
     // The first and the last of a lane's steps on a rank's memory order all others.
-    var firsts = new HashSet<Remote>();
-    var lasts = new HashMap<Remote, Touch>();
-    for (int event = 0; event < events.size(); event++) {
+    var firsts = new int[events.lanesOfRank() * events.ranks()];
+    var lasts = new int[firsts.length];
+    var writes = new BitSet();
+    for (int event = events.begin(rank) + 1; event < events.end(rank); event++) {
       for (var access : events.accesses(event)) {
         var region = access.region();
         if (region.isEmpty()) {
@@ -58,19 +64,22 @@ final class Conflicts {
             .add(
                 new Touch(
                     event, access.use(), region.row(), region.slice().end(), region.columnSlice()));
-        if (region.rank() != events.rank(event)) {
-          var use = new Remote(events.lane(event), region.rank());
-          if (firsts.add(use)) {
+        if (region.rank() != rank) {
+          int use = events.laneOfRank(event) * events.ranks() + region.rank();
+          if (firsts[use] == 0) {
+            firsts[use] = event;
             pairs.add(events.begin(region.rank()), event, false);
           }
-          lasts.put(use, new Touch(event, access.use(), 0, 0, region.columnSlice()));
+          lasts[use] = event;
+          writes.set(use, access.use() != Use.READ);
         }
       }
     }
-    lasts.forEach(
-        (use, last) -> pairs.add(last.event(), events.end(use.rank()), last.use() != Use.READ));
-    touches.values().forEach(this::sweep);
-    addStated();
+    for (int use = 0; use < lasts.length; use++) {
+      if (lasts[use] > 0) {
+        pairs.add(lasts[use], events.end(use % events.ranks()), writes.get(use));
+      }
+    }
   }
 
   /// Compares overlapping touches, in the order of their first rows.

@@ -96,6 +96,15 @@ final class Events {
     return ranks * (lanes.size() + 1);
   }
 
+  int lanesOfRank() {
+    return lanes.size();
+  }
+
+  /// Returns the number of a step's lane among those of its rank.
+  int laneOfRank(int event) {
+    return laneOf[event] % lanes.size();
+  }
+
   int ranks() {
     return ranks;
   }

@@ -27,6 +27,9 @@ final class Reduction {
   /// True for events whose clock no other event uses.
   private final boolean[] exclusive;
 
+  /// True for events that come after steps of other ranks.
+  private final boolean[] aware;
+
   /// By event, the ends of other ranks that come after it.
   private final Map<Integer, List<Integer>> ends = new HashMap<>();
 
@@ -42,6 +45,7 @@ final class Reduction {
     this.clocks = new int[events.size()][];
     this.uses = new int[events.size()];
     this.exclusive = new boolean[events.size()];
+    this.aware = new boolean[events.size()];
     var sorted = sorted();
     if (sorted.length < events.size()) {
       // Ranks wait for each other, which the check explains.
@@ -138,10 +142,13 @@ final class Reduction {
         all.isEmpty() ? NOTHING : all.stream().mapToInt(Integer::intValue).sorted().toArray();
     clocks[event] = clock;
     exclusive[event] = owned;
+    aware[event] = isAware(certain, event) || isAware(kept[event], event);
     var latest = clock;
     for (int end : ends.getOrDefault(event, List.of())) {
       var lasts = lastUses.computeIfAbsent(end, _ -> new ArrayList<>());
-      lasts.removeIf(last -> isBefore(last, event, latest));
+      if (aware[event]) {
+        lasts.removeIf(last -> isBefore(last, event, latest));
+      }
       lasts.add(event);
     }
     for (int earlier : before[event]) {
@@ -150,6 +157,16 @@ final class Reduction {
     for (int earlier : certain) {
       release(earlier);
     }
+  }
+
+  private boolean isAware(int[] before, int event) {
+    for (int earlier : before) {
+      if (aware[earlier]
+          || (events.rank(earlier) != events.rank(event) && !events.isBegin(earlier))) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private static int[] latestFirst(int[] some, int[] position) {
