@@ -33,8 +33,9 @@ final class Reduction {
   /// By event, the ends of other ranks that come after it.
   private final Map<Integer, List<Integer>> ends = new HashMap<>();
 
-  /// By end, the steps of other ranks that it waits for, of those that were looked at.
-  private final Map<Integer, List<Integer>> lastUses = new HashMap<>();
+  /// By end, then by rank, the steps of other ranks that it waits for, of those that were looked
+  /// at.
+  private final Map<Integer, Map<Integer, List<Integer>>> lastUses = new HashMap<>();
 
   Reduction(Events events) {
     this.events = events;
@@ -122,7 +123,8 @@ final class Reduction {
     if (events.isEnd(event)) {
       var known = clock;
       kept[event] =
-          lastUses.getOrDefault(event, List.of()).stream()
+          lastUses.getOrDefault(event, Map.of()).values().stream()
+              .flatMap(List::stream)
               .filter(last -> !isBefore(last, event, known))
               .mapToInt(Integer::intValue)
               .sorted()
@@ -145,11 +147,12 @@ final class Reduction {
     aware[event] = isAware(certain, event) || isAware(kept[event], event);
     var latest = clock;
     for (int end : ends.getOrDefault(event, List.of())) {
-      var lasts = lastUses.computeIfAbsent(end, _ -> new ArrayList<>());
-      if (aware[event]) {
-        lasts.removeIf(last -> isBefore(last, event, latest));
-      }
-      lasts.add(event);
+      var lasts = lastUses.computeIfAbsent(end, _ -> new HashMap<>());
+      var own = lasts.computeIfAbsent(events.rank(event), _ -> new ArrayList<>());
+      // A step that comes after none of another rank implies no use by another rank.
+      (aware[event] ? lasts.values() : List.of(own))
+          .forEach(some -> some.removeIf(last -> isBefore(last, event, latest)));
+      own.add(event);
     }
     for (int earlier : before[event]) {
       release(earlier);
