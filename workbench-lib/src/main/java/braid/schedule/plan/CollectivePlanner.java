@@ -39,7 +39,7 @@ public final class CollectivePlanner {
     this.builder = Schedule.on(new Goal.Collected(spec.collective(), spec.root()), ranks);
     this.flags =
         Ordering.FLAGS.stream()
-            .map(name -> builder.flag(name, CollectiveSpec.ROOMS * ranks))
+            .map(name -> builder.flag(name, CollectiveSpec.words(name) * ranks))
             .toList();
     var lanes = CollectiveSpec.lanes(spec.way(), spec.workers());
     lanes.forEach(builder::add);
@@ -120,9 +120,8 @@ public final class CollectivePlanner {
 
     /// Waits until all ranks are here: for a library, which needs it, and for a barrier.
     private void meet(Flag flag) {
-      int each = CollectiveSpec.ROOMS;
-      peers.forEach(peer -> program.signal(comm, Step.NO_CHUNK, flag, each * rank, peer));
-      peers.forEach(peer -> program.await(comm, Step.NO_CHUNK, flag, each * peer, peer));
+      peers.forEach(peer -> program.signal(comm, flag, peer));
+      peers.forEach(peer -> program.await(comm, flag, peer));
     }
 
     private void fetch() {

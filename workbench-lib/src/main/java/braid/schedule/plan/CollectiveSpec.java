@@ -44,7 +44,13 @@ public record CollectiveSpec(
 
   /// Returns the number of signal words per rank, enough for any collective.
   public static int words(int ranks) {
-    return Ordering.FLAGS.size() * ROOMS * ranks;
+    return Ordering.FLAGS.stream().mapToInt(CollectiveSpec::words).sum() * ranks;
+  }
+
+  /// Returns the number of words of a flag for each rank that raises it: a sum in place frees its
+  /// chunks one by one.
+  static int words(String flag) {
+    return flag.equals(Ordering.FREE) ? ROOMS : 1;
   }
 
   /// Returns the lanes of a mechanism, the same for all collectives.

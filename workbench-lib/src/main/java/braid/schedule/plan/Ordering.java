@@ -42,6 +42,8 @@ import java.util.function.IntFunction;
 /// The words are numbered by the rank that raises them, then by its steps. All ranks plan the same
 /// steps, hence number alike.
 public final class Ordering {
+  static final String FREE = Kind.FREE.toString();
+
   /// Names of the flags.
   static final List<String> FLAGS = Arrays.stream(Kind.values()).map(Kind::toString).toList();
 
