@@ -55,8 +55,11 @@ public record ChainStudy(List<Tuning> overlaps, List<Tuned> tuned, Optional<Stri
     for (var each : tuned) {
       pipeline.append(Integer.toString(each.pipeline()));
       problem.append(each.problem());
-      best.append(each.study().timesCount() ? each.study().best().toString() : Caveats.SHARED);
-      time.append(each.study().bestMedianNanos() / NANOS_PER_MILLI);
+      boolean count = each.study().timesCount();
+      best.append(count ? each.study().best().toString() : Caveats.SHARED);
+      // Without times that count a pipeline keeps its tuning, the reference.
+      double nanos = count ? each.study().bestMedianNanos() : each.study().unfusedMedianNanos();
+      time.append(nanos / NANOS_PER_MILLI);
       unfused.append(each.study().unfusedMedianNanos() / NANOS_PER_MILLI);
     }
     return Table.create("chain", pipeline, problem, best, time, unfused);

@@ -279,8 +279,15 @@ public record Study<C extends Configuration>(
   }
 
   /// Returns the configuration to use: the fastest that beats the unfused reference beyond the
-  /// noise, or the unfused reference if none does, or if the times are no evidence.
+  /// noise, or the unfused reference if none does.
+  ///
+  /// @throws BraidException if the times are no evidence ([#timesCount])
   public C best() {
+    if (!timesCount()) {
+      throw new BraidException(
+          "a study's best needs times that count but %s; build with study.reference() or study.fastest(), or tune with a GPU per rank"
+              .formatted(Caveats.SHARED));
+    }
     int best = ranking().best();
     return best == Ranking.UNFUSED ? reference : trials.get(best).configuration();
   }

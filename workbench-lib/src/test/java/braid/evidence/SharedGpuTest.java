@@ -1,9 +1,11 @@
 package braid.evidence;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.evidence.Comparison.Verdict;
 import braid.internal.report.chart.ChartImage;
+import braid.model.BraidException;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
 import braid.model.Profile;
@@ -13,6 +15,7 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.jfree.chart.JFreeChart;
 import org.jfree.chart.title.TextTitle;
 import org.junit.jupiter.api.Test;
@@ -53,8 +56,14 @@ class SharedGpuTest {
   void aStudyGivesNoVerdict() {
     assertThat(REAL.best()).isNotEqualTo(Overlap.unfused());
     assertThat(STUDY.timesCount()).isFalse();
-    assertThat(STUDY.best()).isEqualTo(Overlap.unfused());
-    assertThat(STUDY.simplest()).isEqualTo(Overlap.unfused());
+    for (var refused :
+        List.<Supplier<Object>>of(STUDY::best, STUDY::simplest, STUDY::bestMedianNanos)) {
+      assertThatThrownBy(refused::get)
+          .isInstanceOf(BraidException.class)
+          .hasMessage(
+              "a study's best needs times that count but ranks share a GPU: order and correctness only; build with study.reference() or study.fastest(), or tune with a GPU per rank");
+    }
+    assertThat(STUDY.reference()).isEqualTo(Overlap.unfused());
     assertThat(STUDY.ties()).isEmpty();
     assertThat(STUDY.advice()).isEmpty();
     assertThat(STUDY.headline())

@@ -28,6 +28,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -103,7 +104,7 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
   @Option(
       names = "--markdown",
       paramLabel = "FILE",
-      description = "Writes the tables to this file.")
+      description = "Writes the tables to this file, after each round.")
   private @Nullable Path markdown;
 
   @Spec private CommandSpec spec = CommandSpec.create();
@@ -168,6 +169,8 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
                 print(line);
               }
             });
+    var table = new GpuTable(workloads, ours, peers, predicted);
+    Supplier<String> text = () -> unjudged.map(table::unjudged).orElseGet(table::text);
     var stop = new StopRequest();
     int exit =
         SignalledSession.run(
@@ -195,19 +198,17 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
                 if (refusal.isEmpty() && code == 0) {
                   beside(pytorch, peers);
                 }
+                if (markdown != null && code == 0) {
+                  WholeFile.write(markdown, text.get());
+                }
               }
               return code;
             });
     if (exit != ExitCode.OK.code()) {
       return exit;
     }
-    var table = new GpuTable(workloads, ours, peers, predicted);
-    var text = unjudged.map(table::unjudged).orElseGet(table::text);
-    spec.commandLine().getOut().print(text);
+    spec.commandLine().getOut().print(text.get());
     spec.commandLine().getOut().flush();
-    if (markdown != null) {
-      WholeFile.write(markdown, text);
-    }
     return exit;
   }
 

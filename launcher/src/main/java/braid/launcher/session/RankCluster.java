@@ -40,6 +40,12 @@ final class RankCluster implements AutoCloseable {
   private static final Map<String, String> WITHOUT_MULTICAST =
       Map.of("NCCL_NVLS_ENABLE", "0", "NVSHMEM_DISABLE_NVLS", "1");
 
+  /// Number of hardware queues that CUDA gives a process.
+  private static final String QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS";
+
+  /// Where CUDA looks for the daemon of MPS.
+  private static final String MPS = "CUDA_MPS_PIPE_DIRECTORY";
+
   private final String token;
   private final StoreServer store;
   private final RankSet ranks;
@@ -72,7 +78,7 @@ final class RankCluster implements AutoCloseable {
 
   private static RankCluster start(
       SessionOptions options, Consumer<RankEvent> events, String token, StoreServer store) {
-    var environment = environment(options, store.port());
+    var environment = environment(options, store.port(), System.getenv());
     // Refuses invalid settings here, once and before any process is started.
     var _ = Env.read(withRank(environment, options.ranks(), token));
     var starting =
@@ -140,7 +146,9 @@ final class RankCluster implements AutoCloseable {
     }
   }
 
-  private static Map<String, String> environment(SessionOptions options, int storePort) {
+  /// Returns the variables of all ranks, beside those of this process.
+  static Map<String, String> environment(
+      SessionOptions options, int storePort, Map<String, String> variables) {
     var environment = new HashMap<String, String>();
     environment.put("MASTER_ADDR", InetAddress.getLoopbackAddress().getHostAddress());
     environment.put("MASTER_PORT", Integer.toString(storePort));
@@ -148,6 +156,11 @@ final class RankCluster implements AutoCloseable {
     if (options.backend().isCuda()) {
       environment.putAll(WITHOUT_MULTICAST);
       environment.put(Env.SHARE_GPUS, options.backend().sharesGpus() ? "1" : "0");
+      if (variables.getOrDefault(QUEUES, "").isBlank()) {
+        // A client of MPS gets 2 queues unless it asks for more. Streams that share one run in
+        // order, so one that waits for a signal stops those that are to raise it: ranks hang.
+        environment.put(MPS, "/nonexistent");
+      }
     }
     options.link().ifPresent(link -> environment.put("BRAID_LINK", link));
     options

@@ -10,15 +10,20 @@ import braid.internal.report.value.Caveats;
 import braid.launcher.cli.Ran;
 import braid.schedule.simulation.Machine;
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import picocli.CommandLine;
 
 class GpuCommandTest {
   private static final Path PYTHON = Path.of("/usr/bin/python3");
@@ -285,6 +290,40 @@ class GpuCommandTest {
         .contains("| GEMM all-reduce 4 × 64 × 224 | – | ", "| Braid | unfused")
         .doesNotContain("PyTorch | fused");
     assertThat(Files.readString(file)).isEqualTo(ran.out());
+  }
+
+  /// What was measured survives the end of the process in a later round.
+  @Test
+  void theTablesAreWrittenAfterEachRound(@TempDir Path directory) {
+    var file = directory.resolve("table.md");
+    var early = new AtomicReference<>("");
+    var err =
+        new StringWriter() {
+          @Override
+          public void write(String text, int offset, int length) {
+            if (text.contains("round 2 of 2")) {
+              early.set(read(file));
+            }
+            super.write(text, offset, length);
+          }
+        };
+    var command = new CommandLine(new GpuCommand());
+    command.setErr(new PrintWriter(err)).setOut(new PrintWriter(new StringWriter()));
+    int exit =
+        command.execute(
+            "-n", "2", "--backend", "host", "--divide", "128", "--only", "all-reduce 4 ",
+            "--iterations", "2", "--rounds", "2", "--markdown", file.toString());
+    assertThat(exit).as(err.toString()).isZero();
+    assertThat(early.get()).contains("| GEMM all-reduce 4 × 64 × 224 | Braid | unfused");
+    assertThat(read(file)).isNotEqualTo(early.get());
+  }
+
+  private static String read(Path file) {
+    try {
+      return Files.readString(file);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   /// Three ranks cannot divide 8 heads of key and value.

@@ -14,7 +14,9 @@ final class Remedies {
       case cudart.CUDA_ERROR_INVALID_DEVICE ->
           "start fewer ranks, or add devices to CUDA_VISIBLE_DEVICES";
       case cudart.CUDA_ERROR_DEVICE_UNAVAILABLE ->
-          "another process uses the device exclusively; end it, or set the compute mode to default";
+          "another process uses the device exclusively; end it, or set the compute mode to default; clients of MPS need CUDA_DEVICE_MAX_CONNECTIONS";
+      case cudart.CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED ->
+          "clients of MPS share one pool of hardware queues; lower CUDA_DEVICE_MAX_CONNECTIONS, end other clients, or unset it to run without MPS";
       case cudart.CUDA_ERROR_ILLEGAL_ADDRESS,
           cudart.CUDA_ERROR_MISALIGNED_ADDRESS,
           cudart.CUDA_ERROR_ILLEGAL_INSTRUCTION,

@@ -18,6 +18,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.SplittableRandom;
+import java.util.function.IntSupplier;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -60,6 +61,13 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
   private static final int[] HEAD_SIZES = {1, 3, 8, 16, 24, 33, 40, 64, 64, 72, 128, 128, 136, 260};
 
   private static final int MOST_TOKENS = 200;
+
+  /// Most multiplications of the scores of all heads, which plain loops repeat on every rank.
+  private static final long MOST_PRODUCTS = 40_000_000;
+
+  /// Draws until a larger problem is taken, as many ranks need it.
+  private static final int MOST_DRAWS = 50;
+
   private static final int MOST_KV_HEADS = 3;
   private static final int MOST_GROUP = 3;
   private static final int MOST_SEQUENCES = 5;
@@ -108,8 +116,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
           for (var way : takesTurns ? List.of(ways.get(turn++ % ways.size())) : ways) {
             cases.add(
                 way.dtype == DType.FP32
-                    ? random(random, spec(random, ranks, isPacked), common.method, ranks)
-                        .of(way, pass)
+                    ? random(random, ranks, isPacked, common.method).of(way, pass)
                     : common.of(way, pass));
           }
         }
@@ -128,23 +135,41 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
   }
 
   private static Drawn random(
-      SplittableRandom random, AttentionSpec spec, ContextParallel method, int ranks) {
+      SplittableRandom random, int ranks, boolean isPacked, ContextParallel method) {
+    return random(random, isPacked, () -> ranks + random.nextInt(MOST_TOKENS), method, ranks);
+  }
+
+  private static Drawn random(
+      SplittableRandom random,
+      boolean isPacked,
+      IntSupplier tokens,
+      ContextParallel method,
+      int ranks) {
     int sharing = method.headRanks(ranks);
-    var whole = spec.heads(spec.heads() * sharing, spec.kvHeads() * sharing);
-    return new Drawn(whole, method, how(random, method, whole, ranks));
+    for (int draw = 1; ; draw++) {
+      var part = spec(random, isPacked, tokens.getAsInt());
+      var whole = part.heads(part.heads() * sharing, part.kvHeads() * sharing);
+      if ((long) whole.sequence() * whole.sequence() * whole.heads() * whole.headSize()
+              <= MOST_PRODUCTS
+          || draw == MOST_DRAWS) {
+        return new Drawn(whole, method, how(random, method, whole, ranks));
+      }
+    }
   }
 
   /// Returns the problem of all cases of a method in 16-bit types. cuDNN compiles a plan for every
-  /// size of a block, which takes about a second, so blocks are of few sizes: equal parts of one
-  /// sequence, whole blocks of packed ones.
+  /// size of a block, so blocks are of few sizes: equal parts of one sequence, whole blocks of
+  /// packed ones.
   private static Drawn compiled(
       SplittableRandom random, ContextParallel method, int ranks, boolean isPacked) {
-    int equal = 2 * ranks * EQUAL_SPLITS * (1 + random.nextInt(2));
-    var spec = isPacked ? spec(random, ranks, true) : spec(random, false, equal);
-    var drawn = random(random, spec, method, ranks);
-    return isPacked && method.method() != ContextParallel.Method.UNFUSED
-        ? new Drawn(drawn.spec, method, drawn.chosen.streams(1).splits(1))
-        : drawn;
+    if (!isPacked) {
+      return random(
+          random, false, () -> 2 * ranks * EQUAL_SPLITS * (1 + random.nextInt(2)), method, ranks);
+    }
+    var drawn = random(random, ranks, true, method);
+    return method.method() == ContextParallel.Method.UNFUSED
+        ? drawn
+        : new Drawn(drawn.spec, method, drawn.chosen.streams(1).splits(1));
   }
 
   /// Returns the methods that the number of ranks allows, with the forms of their exchange.
@@ -164,10 +189,6 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
         : Stream.of(false, true)
             .flatMap(isPacked -> Arrays.stream(Pass.values()).map(pass -> pass.text(isPacked)))
             .toList();
-  }
-
-  private static AttentionSpec spec(SplittableRandom random, int ranks, boolean isPacked) {
-    return spec(random, isPacked, ranks + random.nextInt(MOST_TOKENS));
   }
 
   private static AttentionSpec spec(SplittableRandom random, boolean isPacked, int tokens) {
