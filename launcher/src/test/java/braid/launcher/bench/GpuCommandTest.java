@@ -311,8 +311,20 @@ class GpuCommandTest {
     command.setErr(new PrintWriter(err)).setOut(new PrintWriter(new StringWriter()));
     int exit =
         command.execute(
-            "-n", "2", "--backend", "host", "--divide", "128", "--only", "all-reduce 4 ",
-            "--iterations", "2", "--rounds", "2", "--markdown", file.toString());
+            "-n",
+            "2",
+            "--backend",
+            "host",
+            "--divide",
+            "128",
+            "--only",
+            "all-reduce 4 ",
+            "--iterations",
+            "2",
+            "--rounds",
+            "2",
+            "--markdown",
+            file.toString());
     assertThat(exit).as(err.toString()).isZero();
     assertThat(early.get()).contains("| GEMM all-reduce 4 × 64 × 224 | Braid | unfused");
     assertThat(read(file)).isNotEqualTo(early.get());
