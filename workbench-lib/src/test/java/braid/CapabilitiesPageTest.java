@@ -321,14 +321,19 @@ class CapabilitiesPageTest {
   }
 
   private static SelfTestRecord record(String date, int ranks, String subject, String outcome) {
+    return record(date, ranks, subject, outcome, "native\", \"ipc");
+  }
+
+  private static SelfTestRecord record(
+      String date, int ranks, String subject, String outcome, String memory) {
     return SelfTestRecord.parse(
         """
         {"selftest": 1, "date": "%s", "backend": "cuda", "ranks": %d, "quick": false, "gpu": "NVIDIA H200", "gpus": 1,
          "sharedGpus": true, "driver": "580.95.05, CUDA 13.0", "groups": [
            {"what": ["%s"], "method": ["ring", "two-level"], "transport": ["copy_engine"],
-            "memory": ["native", "ipc"], "dtype": ["bf16"], "outcome": "%s", "cases": 4, "said": ""}]}
+            "memory": ["%s"], "dtype": ["bf16"], "outcome": "%s", "cases": 4, "said": ""}]}
         """
-            .formatted(date, ranks, subject, outcome));
+            .formatted(date, ranks, subject, memory, outcome));
   }
 
   @Test
@@ -336,6 +341,8 @@ class CapabilitiesPageTest {
     var records =
         List.of(
             record("2026-11-24", 4, "attention", "ok"),
+            // Of the same day, with fewer paths.
+            record("2026-11-24", 8, "attention", "ok", "native"),
             record("2026-11-25", 2, "packed-attention", "ok"),
             record("2026-11-26", 4, "attention-backward", "wrong"),
             record("2026-11-27", 4, "attention", "not_available"),
@@ -345,7 +352,7 @@ class CapabilitiesPageTest {
     assertThat(page.lines().filter(line -> line.startsWith("| B1 | ")))
         .singleElement()
         .asString()
-        .contains("| `attention` | " + run + " |");
+        .contains("| `attention` | " + run.replace("4 ranks", "8 ranks") + " |");
     assertThat(page.lines().filter(line -> line.startsWith("| attention | ")))
         .singleElement()
         .asString()

@@ -97,7 +97,8 @@ public record SelfTestRecord(String place, int ranks, List<Group> groups) {
     return array.asList().stream().map(JsonElement::getAsString).toList();
   }
 
-  /// Describes the newest record that has one of the paths, and names those that it lacks.
+  /// Describes the newest record that has one of the paths, of a day the one that has most, and
+  /// names those that it lacks.
   ///
   /// @param records with the date first, so that their order is that of time; those of one rank do
   ///   not count, since it has nothing to communicate
@@ -105,9 +106,16 @@ public record SelfTestRecord(String place, int ranks, List<Group> groups) {
     return records.stream()
         .filter(record -> record.ranks > 1)
         .filter(record -> paths.stream().anyMatch(record::ran))
-        .max(Comparator.comparing(SelfTestRecord::place))
+        .max(
+            Comparator.comparing(SelfTestRecord::date)
+                .thenComparingLong(record -> paths.stream().filter(record::ran).count())
+                .thenComparing(SelfTestRecord::place))
         .map(record -> record.text(paths))
         .orElse(NOT_RUN);
+  }
+
+  private String date() {
+    return place.substring(0, place.indexOf(','));
   }
 
   private boolean ran(TestedPath path) {
