@@ -153,6 +153,7 @@ final class Flow {
     if (unknown > 0 && !mayBeUncertain(number, region, unknown)) {
       report(
           unwritten,
+          "unwritten",
           number,
           region,
           "%s reads %s, but %d of its rows were not written in this iteration; write them first"
@@ -171,13 +172,15 @@ final class Flow {
 
   /// Reports a mistake in rows of an array and one step. Mistakes of one array, or of one step, are
   /// of one kind.
-  private void report(Map<Object, String> kinds, int number, Region region, String text) {
-    var name = Finding.withoutNumbers(region.buffer().name());
-    var kind = kinds.getOrDefault(number, kinds.getOrDefault(name, name));
+  ///
+  /// @param mistake a word for the mistake
+  private void report(
+      Map<Object, String> kinds, String mistake, int number, Region region, String text) {
+    var array = mistake + " " + Finding.withoutNumbers(region.buffer().name());
+    var kind = kinds.getOrDefault(number, kinds.getOrDefault(array, array));
     kinds.put(number, kind);
-    kinds.putIfAbsent(name, kind);
-    findings.add(
-        new Finding((kinds == unwritten ? "unwritten " : "wrong ") + kind, region.rank(), text));
+    kinds.putIfAbsent(array, kind);
+    findings.add(new Finding(kind, region.rank(), text));
   }
 
   private static long addUnknown(Region region, long from, long to, List<Written> into) {
@@ -598,12 +601,12 @@ final class Flow {
     boolean uncertain =
         declared.isUncertain(region)
             || (declared.isUncertainRank(region.rank()) && known.stream().allMatch(Flow::isBefore));
-    var name = Finding.withoutNumbers(region.buffer().name());
+    var array = "unwritten " + Finding.withoutNumbers(region.buffer().name());
     for (var piece : known) {
       if (isBefore(piece) && !uncertain) {
         findings.add(
             new Finding(
-                "unwritten " + unwritten.getOrDefault(name, name),
+                unwritten.getOrDefault(array, array),
                 region.rank(),
                 "%s is never written; let a step write it".formatted(at(region, piece))));
       }
@@ -625,15 +628,17 @@ final class Flow {
           && value.isKnown()
           && !declared.isUncertain(rows)
           && !value.equals(wanted)) {
+        var difference = value.difference(wanted, piece.rows());
         report(
             wrong,
+            difference.substring(0, difference.indexOf(' ')),
             piece.writer(),
             rows,
             "%s, written by %s, %s"
                 .formatted(
                     at(rows, piece),
                     piece.writer() == CALLER ? "the caller" : wiring.name(piece.writer()),
-                    value.difference(wanted, piece.rows())));
+                    difference));
       }
     }
   }

@@ -147,6 +147,34 @@ final class Order {
         : lane < clocks[other].length && clocks[other][lane] >= place[one];
   }
 
+  /// Returns the number of an event's lane among those of all ranks.
+  int lane(int event) {
+    return laneOf[event];
+  }
+
+  /// Returns the place of an event on its lane.
+  int place(int event) {
+    return place[event];
+  }
+
+  /// Returns whether an event is another or before it.
+  boolean isUntil(int event, int other) {
+    return event == other || isBefore(event, other);
+  }
+
+  /// Returns whether two events would be ordered if two others were, in this iteration or the next.
+  boolean orders(int before, int after, Races.Pair pair) {
+    if (isUntil(pair.before(), before) && isUntil(after, pair.after())) {
+      return true;
+    }
+    int nextBefore = next(before);
+    int nextAfter = next(after);
+    return nextBefore != NONE
+        && nextAfter != NONE
+        && isUntil(pair.before(), nextBefore)
+        && isUntil(nextAfter, pair.after());
+  }
+
   private void link(int rank) {
     var last = new int[lanes];
     var places = new int[lanes];

@@ -15,6 +15,7 @@ import java.util.BitSet;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.EnumMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -56,6 +57,13 @@ final class Races {
     }
   }
 
+  /// The events of a race, in one of the two orders that would end it.
+  record Pair(int before, int after, Race race) {
+    Pair reversed() {
+      return new Pair(/* before= */ after, /* after= */ before, race);
+    }
+  }
+
   /// An event's use of rows.
   record Touch(int event, Use use, long start, long end, Slice columns, String of) {}
 
@@ -66,8 +74,49 @@ final class Races {
     find();
   }
 
-  Collection<Race> all() {
-    return races.values();
+  /// Returns the races, each in both orders.
+  List<Pair> all() {
+    return pairs(races.values());
+  }
+
+  private static List<Pair> pairs(Collection<Race> races) {
+    var pairs = new ArrayList<Pair>();
+    for (var race : races) {
+      var pair = new Pair(race.one(), race.other(), race);
+      pairs.add(pair);
+      pairs.add(pair.reversed());
+    }
+    return pairs;
+  }
+
+  /// Returns the races, each in both orders, without those between two lanes that another one
+  /// between them would order if it was ordered.
+  List<Pair> closest() {
+    var lanes = new LinkedHashMap<List<Integer>, List<Pair>>();
+    for (var pair : all()) {
+      lanes
+          .computeIfAbsent(
+              List.of(
+                  order.lane(pair.before()),
+                  order.lane(pair.after()),
+                  order.iteration(pair.after()) - order.iteration(pair.before())),
+              _ -> new ArrayList<>())
+          .add(pair);
+    }
+    var kept = new HashSet<Race>();
+    for (var pairs : lanes.values()) {
+      pairs.sort(
+          Comparator.<Pair>comparingInt(pair -> -order.place(pair.before()))
+              .thenComparingInt(pair -> order.place(pair.after())));
+      int first = Integer.MAX_VALUE;
+      for (var pair : pairs) {
+        if (order.place(pair.after()) < first) {
+          first = order.place(pair.after());
+          kept.add(pair.race());
+        }
+      }
+    }
+    return pairs(races.values().stream().filter(kept::contains).toList());
   }
 
   /// Returns all uses of an array or flag.
