@@ -27,7 +27,6 @@ import braid.schedule.Step.Zero;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.HashSet;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -91,7 +90,11 @@ final class Declarations {
   private void finding(int number, String text, Object... values) {
     var all = new ArrayList<>(List.of(values));
     all.addFirst(wiring.name(number));
-    findings.add(new Finding(wiring.rank(number), text.formatted(all.toArray())));
+    var finding = new Finding(wiring.rank(number), text.formatted(all.toArray()));
+    // A step may read and write one region.
+    if (!findings.contains(finding)) {
+      findings.add(finding);
+    }
   }
 
   @SuppressWarnings("AnnotateFormatMethod") // All callers are here.
@@ -169,7 +172,7 @@ final class Declarations {
 
   private void checkRegions(int number) {
     var step = wiring.step(number);
-    for (var region : new LinkedHashSet<>(regions(step))) {
+    for (var region : regions(step)) {
       var buffer = region.buffer();
       if (!declares(buffer)) {
         finding(

@@ -61,6 +61,8 @@ final class Flow {
   private final Races races;
   private final Contents contents = new Contents();
 
+  private boolean hasUnknown;
+
   /// Kinds of mistakes by array and by step.
   private final Map<Object, String> unwritten = new HashMap<>();
 
@@ -111,7 +113,8 @@ final class Flow {
     }
   }
 
-  private static Value named(Region region, Origin origin) {
+  private Value named(Region region, Origin origin) {
+    hasUnknown |= origin == Origin.UNKNOWN;
     return new Rows(region.buffer().name(), region.rank(), 0, origin);
   }
 
@@ -183,7 +186,7 @@ final class Flow {
     findings.add(new Finding(kind, region.rank(), text));
   }
 
-  private static long addUnknown(Region region, long from, long to, List<Written> into) {
+  private long addUnknown(Region region, long from, long to, List<Written> into) {
     if (from < to) {
       into.add(new Written(new Slice(from, to - from), named(region, Origin.UNKNOWN), CALLER));
     }
@@ -204,7 +207,7 @@ final class Flow {
           finding(
               number, " overwrites %s, which the caller gives; write to another buffer", region);
         }
-      } else if (!caller && !reads && !old.value().isKnown()) {
+      } else if (!caller && !reads && hasUnknown && !old.value().isKnown()) {
         // What it should have added to was not written: the two are in the wrong order.
         mistaken |= wiring.step(old.writer()).worksInPlace();
       } else if (!caller
