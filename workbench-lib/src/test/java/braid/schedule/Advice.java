@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.function.Predicate;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 
 /// Follows the advice of a finding about the order of steps, word for word: at the place that it
 /// names, of several places at the first.
@@ -22,6 +23,15 @@ final class Advice {
   private final List<List<Step>> steps = new ArrayList<>();
   private final Flag flag;
   private final int word;
+
+  /// Thrown if several steps of a lane have the name in a finding: sums into the same rows have.
+  static final class AmbiguousName extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    AmbiguousName(String name) {
+      super(name);
+    }
+  }
 
   /// Steps of ranks, by their names in findings.
   private record Place(int rank, int at, Step step) {}
@@ -234,10 +244,12 @@ final class Advice {
     Predicate<Step> named =
         step ->
             step.text().equals(of.group(first)) && step.lane().name().equals(of.group(first + 1));
-    for (int at = 0; at < all.size(); at++) {
-      if (named.test(all.get(at))) {
-        return new Place(rank, at, all.get(at));
-      }
+    var places = IntStream.range(0, all.size()).filter(at -> named.test(all.get(at))).toArray();
+    if (places.length > 1) {
+      throw new AmbiguousName(of.group());
+    }
+    if (places.length == 1) {
+      return new Place(rank, places[0], all.get(places[0]));
     }
     throw new AssertionError("no such step: " + of.group());
   }

@@ -86,6 +86,8 @@ final class ScheduleAdviceTest {
       followed.add(found.getFirst());
       try {
         schedule = Advice.follow(schedule, found.getFirst());
+      } catch (Advice.AmbiguousName _) {
+        return;
       } catch (AssertionError e) {
         wrong.add(name + ": " + followed + " is not understood: " + e.getMessage());
         return;
