@@ -57,7 +57,7 @@ class EpochTest {
       for (int i = 0; i < epoch; i++) {
         pipe.run();
       }
-      awaitWaits("signal begun from rank 1", RANKS - 1);
+      awaitWaits("signal begun[1] from rank 1", RANKS - 1);
       contexts.forEach(each -> each.release("rank 1 failed: no more"));
       return;
     }
@@ -73,7 +73,7 @@ class EpochTest {
         // The rank waits for rank 1's signal, or is about to begin the next run.
         .isInstanceOfSatisfying(
             GroupAborted.class,
-            e -> assertThat(e.waitedFor()).containsAnyOf("signal begun from rank 1", "run of `"))
+            e -> assertThat(e.waitedFor()).containsAnyOf("signal begun[1] from rank 1", "run of `"))
         .hasMessageEndingWith("and was released: rank 1 failed: no more");
     // Waits that begin after the release fail too, and the pipeline names the reason why it cannot
     // run.
@@ -118,7 +118,7 @@ class EpochTest {
             pipe.verify();
             meet();
             if (world.rank() == 1) {
-              awaitWaits("signal begun from rank 1", RANKS - 1);
+              awaitWaits("signal begun[1] from rank 1", RANKS - 1);
               assertThat(ahead.await(240, TimeUnit.SECONDS)).isTrue();
               contexts.stream()
                   .filter(each -> each.place().rank() == 2)

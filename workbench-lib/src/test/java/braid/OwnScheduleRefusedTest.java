@@ -54,13 +54,14 @@ class OwnScheduleRefusedTest {
         refusal(
             "wait without a signal",
             OwnSchedule.pair(SPEC, At.BEGIN, NOTHING),
-            "wait for begun from rank 1 on lane comm of rank 0 never ends: no step raises it; let"
-                + " rank 1 signal it"),
+            "wait for begun[1] from rank 1 on lane comm of rank 0 never ends: no step raises it; let"
+                + " rank 1 signal it when its iteration begins"),
         refusal(
             "signal without a wait",
             OwnSchedule.pair(SPEC, At.WAIT, NOTHING),
             "signal begun[0] to rank 1 on lane comm of rank 0 is not waited for; let rank 1"
-                + " wait for it or remove it"),
+                + " wait for it before copy of input@0[0..12] to gathered@1[0..12] on lane comm of"
+                + " rank 1"),
         refusal("deadlock", right.with(1, late), "deadlock: "),
         refusal(
             "race",
@@ -87,9 +88,8 @@ class OwnScheduleRefusedTest {
                             o.input.on(0, new Slice(0, 1)),
                             o.all.on(1, new Slice(12, 1)))),
             "output@1[0..11], written by gemm to output@1[0..12] on lane math of rank 1, has"
-                + " input@0[1..12] x weight@1[0..7] instead of input@0[0..11] x weight@1[0..7]",
-            "output@1[12..12], written by gemm to output@1[0..12] on lane math of rank 1, has"
-                + " input@0[0..0] x weight@1[0..7] instead of input@0[12..12] x weight@1[0..7]"),
+                + " input@0[1..12] x weight@1[0..7] instead of input@0[0..11] x weight@1[0..7], and"
+                + " at 1 more place of the rank"),
         refusal(
             "missing rank in a sum",
             WrittenSchedules.reduceScatter(SUMS, 2, rank -> rank != 1),
@@ -103,9 +103,8 @@ class OwnScheduleRefusedTest {
                 (o, p) ->
                     p.gemm(o.math, 0, o.input.on(1), o.weight.on(1), o.output.on(1, o.rows(1)))),
             "gemm to output@1[13..25] on lane math of rank 1 needs weight@1[0..7] prepared, but no"
-                + " step prepared it in this iteration; prepare it first",
-            "gemm to output@1[0..12] on lane math of rank 1 needs weight@1[0..7] prepared, but no"
-                + " step prepared it in this iteration; prepare it first"));
+                + " step prepared it in this iteration; prepare it first, and at 1 more place of the"
+                + " rank"));
   }
 
   @ParameterizedTest(name = "{0}")

@@ -393,9 +393,10 @@ public final class Schedule implements Displayable {
     return with(rank, steps(rank).stream().filter(left.negate()).toList());
   }
 
-  /// Returns the mistakes in it, in one line each; empty for a schedule that is correct on every
-  /// machine. Mistakes of one kind hide those of later kinds: steps that do not match, then
-  /// deadlocks, then races, then wrong outputs.
+  /// Returns the mistakes in it, one line for each cause; empty for a schedule that is correct on
+  /// every machine. A line names the first place, and counts others that differ only in rank,
+  /// iteration, chunk or the second step. Mistakes of all kinds are reported together: steps that
+  /// do not match, deadlocks, races and wrong outputs; but not those that follow from another one.
   public List<String> findings() {
     return Loaded.TOOLS.findings(this);
   }

@@ -22,7 +22,7 @@ public sealed interface Step {
   /// @param rank the rank that executes it
   List<Access> accesses(int rank);
 
-  /// Describes it for messages and spans, such as `wait for begun from rank 1`.
+  /// Describes it for messages and spans, such as `wait for begun[1] from rank 1`.
   default String text() {
     return switch (this) {
       case Copy copy ->
@@ -359,9 +359,9 @@ public sealed interface Step {
 
   /// Blocks the lane until rank `from` has raised this rank's word in this iteration.
   record Wait(Lane lane, int chunk, Flag flag, int index, int from) implements Step {
-    /// Returns the word, such as `landed[3]`; without the index if it is the raising rank.
+    /// Returns the word, such as `landed[3]`.
     public String word() {
-      return index == from ? flag.name() : "%s[%d]".formatted(flag, index);
+      return "%s[%d]".formatted(flag, index);
     }
 
     @Override

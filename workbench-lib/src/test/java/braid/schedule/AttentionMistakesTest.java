@@ -91,6 +91,8 @@ class AttentionMistakesTest {
   @Test
   void otherValuesAreFound() {
     assertThat(attending(1, of -> changed(of, SPEC, of.queryPosition(), of.key(), of.continued())))
+        .first()
+        .asString()
         .startsWith(
             "output@1[0..3], written by merge to output@1[0..3] on lane attend-0 of rank 1, has"
                 + " attention of query@1[0..3] at position 4 to key@0[0..3] with key@0[0..3] and"
@@ -118,22 +120,19 @@ class AttentionMistakesTest {
         .containsExactly(
             "attention of query@1[0..3] to key@1[0..3] on lane attend-0 of rank 1 reads"
                 + " output 0@1[0..3], but 4 of its rows were not written in this iteration; write"
-                + " them first",
-            "attention of query@1[0..3] to key@1[0..3] on lane attend-0 of rank 1 reads"
-                + " lse@1[0..3], but 4 of its rows were not written in this iteration; write them"
-                + " first");
+                + " them first, and at 1 more place of the rank");
   }
 
   @Test
   void aMissingPartIsFound() {
     assertThat(
             merging(of -> new Merge(of.lane(), of.chunk(), of.parts().subList(0, 1), of.result())))
-        .hasSize(2)
-        .startsWith(
+        .containsExactly(
             "output@1[0..3], written by merge to output@1[0..3] on lane attend-0 of rank 1, has"
                 + " attention of query@1[0..3] at position 4 to key@1[0..3] with value@1[0..3]"
                 + " instead of attention of query@1[0..3] at position 4 to key@0[0..3] with"
-                + " value@0[0..3] and key@1[0..3] with value@1[0..3]");
+                + " value@0[0..3] and key@1[0..3] with value@1[0..3], and at 1 more place of the"
+                + " rank");
   }
 
   @Test
@@ -216,7 +215,9 @@ class AttentionMistakesTest {
             move ->
                 isOf(Part.KEY, move.from()) ? new Move(otherHeads(move.from()), move.to()) : move);
     assertThat(swapped)
-        .hasSize(4)
+        .hasSize(1)
+        .first()
+        .asString()
         .startsWith(
             "output@0[0..3, 6..11], written by copy of output of heads 0@1[0..3] to"
                 + " output@0[0..3, 6..11] and 1 more on lane comm of rank 1, has attention of"

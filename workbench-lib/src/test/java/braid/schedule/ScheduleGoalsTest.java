@@ -177,8 +177,8 @@ final class ScheduleGoalsTest {
     assertThat(heldByHost(false).findings()).isEmpty();
     assertThat(heldByHost(true).findings())
         .containsExactly(
-            "deadlock: rank 0 waits on lane comm for signal ready from rank 1; rank 1 waits on lane"
-                + " comm for signal ready from rank 0; rank 0 enqueues signal ready[0] to rank 1 on"
+            "deadlock: rank 0 waits on lane comm for signal ready[1] from rank 1; rank 1 waits on lane"
+                + " comm for signal ready[0] from rank 0; rank 0 enqueues signal ready[0] to rank 1 on"
                 + " lane side only after a library call that the host waits for; each waits for"
                 + " the next, and the last for the first");
   }

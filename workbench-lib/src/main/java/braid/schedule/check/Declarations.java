@@ -9,6 +9,7 @@ import braid.schedule.Finish;
 import braid.schedule.Goal;
 import braid.schedule.Region;
 import braid.schedule.Step;
+import braid.schedule.Step.Access;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.AttendGradient;
@@ -24,17 +25,35 @@ import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
 import braid.schedule.Step.Zero;
 import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Collectors;
 
 /// Checks every port and step against the schedule's declarations: lanes, buffers, and the sizes
-/// and types of the regions of a step.
+/// and types of the regions of a step. Later checks treat a lane without a declaration as declared.
+/// It is not known what steps with another mistake should use: later checks leave them out.
 final class Declarations {
   private final Wiring wiring;
   private final Map<String, Buffer> buffers;
-  private final List<String> findings = new ArrayList<>();
+  private final List<Finding> findings = new ArrayList<>();
+  private final BitSet uncertain = new BitSet();
+
+  /// Arrays that uncertain steps write, and ranks of such steps.
+  private final Set<Array> uncertainArrays = new HashSet<>();
+
+  private final BitSet uncertainRanks = new BitSet();
+  private boolean portsFit = true;
+
+  /// One rank's array.
+  private record Array(String buffer, int rank) {
+    static Array of(Region region) {
+      return new Array(region.buffer().name(), region.rank());
+    }
+  }
 
   Declarations(Wiring wiring) {
     this.wiring = wiring;
@@ -43,13 +62,45 @@ final class Declarations {
     checkSteps();
   }
 
-  List<String> findings() {
+  List<Finding> findings() {
     return findings;
   }
 
+  /// Returns whether the ports are regions of declared buffers.
+  boolean portsFit() {
+    return portsFit;
+  }
+
+  /// Returns whether it is not known which rows a step should use.
+  boolean isUncertain(int number) {
+    return uncertain.get(number);
+  }
+
+  /// Returns whether an uncertain step writes rows of an array.
+  boolean isUncertain(Region region) {
+    return uncertainArrays.contains(Array.of(region));
+  }
+
+  /// Returns whether an uncertain step of a rank may have to write other arrays than it does.
+  boolean isUncertainRank(int rank) {
+    return uncertainRanks.get(rank);
+  }
+
   @SuppressWarnings("AnnotateFormatMethod") // All callers are here.
-  private void finding(String text, Object... values) {
-    findings.add(text.formatted(values));
+  private void finding(int number, String text, Object... values) {
+    var all = new ArrayList<>(List.of(values));
+    all.addFirst(wiring.name(number));
+    var finding = new Finding(wiring.rank(number), text.formatted(all.toArray()));
+    // A step may read and write one region.
+    if (!findings.contains(finding)) {
+      findings.add(finding);
+    }
+  }
+
+  @SuppressWarnings("AnnotateFormatMethod") // All callers are here.
+  private void portFinding(int rank, String text, Object... values) {
+    portsFit = false;
+    findings.add(new Finding(rank, text.formatted(values)));
   }
 
   private void checkPorts() {
@@ -57,13 +108,20 @@ final class Declarations {
       for (int rank = 0; rank < wiring.schedule().ranks(); rank++) {
         var region = port.on(rank);
         if (region.rank() != rank || !declares(region.buffer())) {
-          finding(
+          portFinding(
+              rank,
               "port %s is %s on rank %d; give it a region of a declared buffer on that rank",
-              port.name(), region, rank);
+              port.name(),
+              region,
+              rank);
         } else if (!region.hasAllColumns()) {
-          finding(
+          portFinding(
+              rank,
               "port %s is %s on rank %d; give it all %d columns",
-              port.name(), region, rank, region.buffer().columns(rank));
+              port.name(),
+              region,
+              rank,
+              region.buffer().columns(rank));
         }
       }
     }
@@ -71,28 +129,70 @@ final class Declarations {
 
   private void checkSteps() {
     for (int number = 0; number < wiring.size(); number++) {
-      var step = wiring.step(number);
-      if (wiring.lane(number) == Wiring.NONE) {
-        finding("%s: the schedule has no such lane; add it to the builder", wiring.name(number));
-        continue;
+      if (!wiring.isLaneDeclared(number)) {
+        var lane = wiring.step(number).lane();
+        boolean named =
+            wiring.schedule().lanes().stream().anyMatch(each -> each.name().equals(lane.name()));
+        finding(
+            number,
+            named
+                ? "%s: the schedule has another lane of this name; use the one of the builder"
+                : "%s: the schedule has no such lane; add it to the builder");
       }
-      if (!sizesFit(number)) {
-        continue;
+      int before = findings.size();
+      if (sizesFit(number)) {
+        checkRegions(number);
       }
-      for (var region : regions(step)) {
-        if (!declares(region.buffer())) {
-          finding(
-              "%s: the schedule declares no such buffer %s; add it to the builder",
-              wiring.name(number), region.buffer());
-        } else if (region.rank() != wiring.rank(number) && !region.buffer().symmetric()) {
-          finding(
-              "%s: %s is private to rank %d; make it symmetric or copy it on its own rank",
-              wiring.name(number), region, region.rank());
-        } else if (!region.hasAllColumns() && !(step instanceof Copy)) {
-          finding(
-              "%s: only copies take some of the columns but it takes %s of %d; copy them to a buffer of their own",
-              wiring.name(number), region, region.buffer().columns(region.rank()));
-        }
+      if (findings.size() > before) {
+        uncertain.set(number);
+        uncertainRanks.set(wiring.rank(number));
+        written(number).forEach(region -> uncertainArrays.add(Array.of(region)));
+      }
+    }
+  }
+
+  /// Returns the rows of declared buffers that a step writes, without those of its finish.
+  List<Region> written(int number) {
+    var step = wiring.step(number);
+    var plain =
+        switch (step) {
+          case Gemm gemm ->
+              new Gemm(gemm.lane(), gemm.chunk(), gemm.tiles(), gemm.weight(), Finish.NONE);
+          case Reduce reduce ->
+              new Reduce(
+                  reduce.lane(), reduce.chunk(), reduce.parts(), reduce.output(), Finish.NONE);
+          default -> step;
+        };
+    return plain.accesses(wiring.rank(number)).stream()
+        .filter(access -> access.use() == Access.Use.WRITE)
+        .map(Access::region)
+        .filter(region -> declares(region.buffer()))
+        .toList();
+  }
+
+  private void checkRegions(int number) {
+    var step = wiring.step(number);
+    for (var region : regions(step)) {
+      var buffer = region.buffer();
+      if (!declares(buffer)) {
+        finding(
+            number,
+            buffers.containsKey(buffer.name())
+                ? "%s: the schedule declares another buffer %s; use the one of the builder"
+                : "%s: the schedule declares no such buffer %s; add it to the builder",
+            buffer);
+      } else if (region.rank() != wiring.rank(number) && !buffer.symmetric()) {
+        finding(
+            number,
+            "%s: %s is private to rank %d; make it symmetric or copy it on its own rank",
+            region,
+            region.rank());
+      } else if (!region.hasAllColumns() && !(step instanceof Copy)) {
+        finding(
+            number,
+            "%s: only copies take some of the columns but it takes %s of %d; copy them to a buffer of their own",
+            region,
+            buffer.columns(region.rank()));
       }
     }
   }
@@ -134,15 +234,15 @@ final class Declarations {
                     sameColumns(number, move.from(), move.to());
                     if (move.from().buffer().transposed() != move.to().buffer().transposed()) {
                       finding(
+                          number,
                           "%s: %s is stored by columns and %s is not; copy between buffers of one layout",
-                          wiring.name(number),
                           move.from().buffer().transposed() ? move.from() : move.to(),
                           move.from().buffer().transposed() ? move.to() : move.from());
                     }
                     if (move.from().buffer().dtype() != move.to().buffer().dtype()) {
                       finding(
+                          number,
                           "%s: %s is %s but %s is %s; a copy converts nothing",
-                          wiring.name(number),
                           move.from(),
                           move.from().buffer().dtype(),
                           move.to(),
@@ -159,8 +259,8 @@ final class Declarations {
                     same(number, "depth", in, in.columns(), gemm.weight(), gemm.weight().rows());
                     if (!multiply(in.buffer().dtype(), gemm.weight().buffer().dtype())) {
                       finding(
+                          number,
                           "%s: %s is %s but %s is %s; multiply numbers of one type",
-                          wiring.name(number),
                           in,
                           in.buffer().dtype(),
                           gemm.weight(),
@@ -175,7 +275,7 @@ final class Declarations {
           sameColumns(number, part, reduce.output());
         }
         if (reduce.parts().isEmpty()) {
-          finding("%s: a sum needs 1 or more parts but has none", wiring.name(number));
+          finding(number, "%s: a sum needs 1 or more parts but has none");
         }
         finishFits(number, reduce.finish(), reduce.output());
       }
@@ -183,7 +283,7 @@ final class Declarations {
       case AttendGradient gradient -> gradientFits(number, gradient);
       case Merge merge -> {
         if (merge.parts().isEmpty()) {
-          finding("%s: a merge needs 1 or more parts but has none", wiring.name(number));
+          finding(number, "%s: a merge needs 1 or more parts but has none");
         }
         for (var part : merge.parts()) {
           var result = merge.result();
@@ -214,9 +314,7 @@ final class Declarations {
                 spec.group() != goal.group()
                     || !spec.heads(goal.heads(), goal.kvHeads()).equals(goal))
         .ifPresent(
-            goal ->
-                finding(
-                    "%s: it is of %s but the schedule is of %s", wiring.name(number), spec, goal));
+            goal -> finding(number, "%s: it is of %s but the schedule is of %s", spec, goal));
     var output = attend.result().output();
     same(number, "rows", attend.query(), attend.query().rows(), output, output.rows());
     same(number, "rows", attend.key(), attend.key().rows(), attend.value(), attend.value().rows());
@@ -228,8 +326,11 @@ final class Declarations {
     for (var region : List.of(attend.query(), attend.key(), attend.value())) {
       if (region.buffer().dtype() != spec.dtype()) {
         finding(
+            number,
             "%s: %s is %s but the attention's type is %s",
-            wiring.name(number), region, region.buffer().dtype(), spec.dtype());
+            region,
+            region.buffer().dtype(),
+            spec.dtype());
       }
     }
     positions(number, attend.query(), attend.queryPosition(), spec);
@@ -281,16 +382,24 @@ final class Declarations {
   private void sameType(int number, Region one, Region other) {
     if (one.buffer().dtype() != other.buffer().dtype()) {
       finding(
+          number,
           "%s: %s is %s but %s is %s; give both one type",
-          wiring.name(number), one, one.buffer().dtype(), other, other.buffer().dtype());
+          one,
+          one.buffer().dtype(),
+          other,
+          other.buffer().dtype());
     }
   }
 
   private void positions(int number, Region rows, long first, AttentionSpec spec) {
     if (first < 0 || first + rows.rows() > spec.sequence()) {
       finding(
+          number,
           "%s: positions are 0..%d but %s has %d..%d",
-          wiring.name(number), spec.sequence() - 1, rows, first, first + rows.rows() - 1);
+          spec.sequence() - 1,
+          rows,
+          first,
+          first + rows.rows() - 1);
     }
   }
 
@@ -307,9 +416,7 @@ final class Declarations {
 
   private void columns(int number, Region region, long wanted) {
     if (region.columns() != wanted) {
-      finding(
-          "%s: %s must have %d columns but has %d",
-          wiring.name(number), region, wanted, region.columns());
+      finding(number, "%s: %s must have %d columns but has %d", region, wanted, region.columns());
     }
   }
 
@@ -317,8 +424,11 @@ final class Declarations {
   private void wide(int number, Region region) {
     if (region.buffer().dtype() != DType.FP32) {
       finding(
+          number,
           "%s: %s must be %s, as partial results are, but is %s",
-          wiring.name(number), region, DType.FP32, region.buffer().dtype());
+          region,
+          DType.FP32,
+          region.buffer().dtype());
     }
   }
 
@@ -339,9 +449,7 @@ final class Declarations {
               sameColumns(number, bias.on(rank), output);
               sumTypeFits(number, bias, output);
               if (bias.rows(rank) != 1) {
-                finding(
-                    "%s: a bias has 1 row but %s has %d",
-                    wiring.name(number), bias, bias.rows(rank));
+                finding(number, "%s: a bias has 1 row but %s has %d", bias, bias.rows(rank));
               }
             });
     finish
@@ -364,8 +472,13 @@ final class Declarations {
     var expected = output.buffer().dtype().sumType();
     if (buffer.dtype() != expected) {
       finding(
+          number,
           "%s: for %s in %s, %s must be %s but is %s",
-          wiring.name(number), output, output.buffer().dtype(), buffer, expected, buffer.dtype());
+          output,
+          output.buffer().dtype(),
+          buffer,
+          expected,
+          buffer.dtype());
     }
   }
 
@@ -376,8 +489,13 @@ final class Declarations {
   private void same(int number, String what, Region one, long size, Region other, long otherSize) {
     if (size != otherSize) {
       finding(
+          number,
           "%s: %s must be of one size but are %d of %s and %d of %s",
-          wiring.name(number), what, size, one, otherSize, other);
+          what,
+          size,
+          one,
+          otherSize,
+          other);
     }
   }
 }

@@ -1,20 +1,44 @@
 package braid.schedule.check;
 
 import java.util.AbstractList;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 
-/// Mistakes of a schedule, one line each. As text, a schedule without mistakes says how much was
-/// checked.
+/// Mistakes of a schedule, one line for each kind: the first place, and the number of others. As
+/// text, a schedule without mistakes says how much was checked.
 final class Findings extends AbstractList<String> {
-  /// Iterations in flight that a check compares.
-  private static final int ITERATIONS = 2;
-
   private final List<String> lines;
   private final int ranks;
 
-  Findings(List<String> lines, int ranks) {
-    this.lines = lines;
+  Findings(List<Finding> findings, int ranks) {
+    var kinds = new LinkedHashMap<String, List<Finding>>();
+    for (var finding : findings) {
+      kinds.computeIfAbsent(finding.kind(), _ -> new ArrayList<>()).add(finding);
+    }
+    this.lines = kinds.values().stream().map(Findings::line).toList();
     this.ranks = ranks;
+  }
+
+  private static String line(List<Finding> kind) {
+    var first = kind.getFirst();
+    int others = kind.size() - 1;
+    long otherRanks =
+        kind.stream()
+            .mapToInt(Finding::rank)
+            .filter(rank -> rank != first.rank())
+            .distinct()
+            .count();
+    if (others == 0) {
+      return first.text();
+    }
+    var places =
+        otherRanks == 0
+            ? "at %d more %s of the rank".formatted(others, others == 1 ? "place" : "places")
+            : otherRanks == others
+                ? "on %d more %s".formatted(others, others == 1 ? "rank" : "ranks")
+                : "at %d more places of %d ranks".formatted(others, otherRanks + 1);
+    return "%s, and %s".formatted(first.text(), places);
   }
 
   @Override
@@ -31,7 +55,7 @@ final class Findings extends AbstractList<String> {
   public String toString() {
     return lines.isEmpty()
         ? "nothing found in %d %s × %d iterations"
-            .formatted(ranks, ranks == 1 ? "rank" : "ranks", ITERATIONS)
+            .formatted(ranks, ranks == 1 ? "rank" : "ranks", Order.ITERATIONS)
         : String.join("\n", lines);
   }
 }

@@ -7,6 +7,7 @@ import braid.schedule.Goal;
 import braid.schedule.Part;
 import braid.schedule.Region;
 import braid.schedule.Slice;
+import braid.schedule.Step.Access;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.AttendGradient;
@@ -37,8 +38,10 @@ import braid.schedule.check.Value.Together;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.SequencedSet;
 import java.util.function.UnaryOperator;
@@ -47,23 +50,35 @@ import org.jspecify.annotations.Nullable;
 
 /// Runs an iteration with expressions instead of numbers, and compares the outputs with the values
 /// that the goal requires. Without races the result does not depend on the order of unordered
-/// steps.
+/// steps. Steps with another mistake, such as a race, write unknown values, and nothing is said
+/// about what depends on them.
 final class Flow {
   private static final int CALLER = -1;
 
   private final Wiring wiring;
+  private final Declarations declared;
   private final Order order;
+  private final Races races;
   private final Contents contents = new Contents();
-  private final SequencedSet<String> findings = new LinkedHashSet<>();
 
-  Flow(Wiring wiring, Order order) {
+  private boolean hasUnknown;
+
+  /// Kinds of mistakes by array and by step.
+  private final Map<Object, String> unwritten = new HashMap<>();
+
+  private final Map<Object, String> wrong = new HashMap<>();
+  private final SequencedSet<Finding> findings = new LinkedHashSet<>();
+
+  Flow(Wiring wiring, Declarations declared, Order order, Races races) {
     this.wiring = wiring;
+    this.declared = declared;
     this.order = order;
+    this.races = races;
   }
 
-  List<String> findings() {
+  List<Finding> findings() {
     var expected = Expected.of(wiring.schedule());
-    findings.addAll(expected.findings());
+    expected.findings().forEach(line -> findings.add(new Finding(0, line)));
     fill(true, Origin.GIVEN);
     fill(false, Origin.BEFORE);
     for (int event : order.sorted()) {
@@ -98,7 +113,8 @@ final class Flow {
     }
   }
 
-  private static Value named(Region region, Origin origin) {
+  private Value named(Region region, Origin origin) {
+    hasUnknown |= origin == Origin.UNKNOWN;
     return new Rows(region.buffer().name(), region.rank(), 0, origin);
   }
 
@@ -113,9 +129,11 @@ final class Flow {
       boolean known =
           Stream.concat(first.stream(), next.stream()).allMatch(each -> each.value().isKnown());
       if (known && !Written.joined(next).equals(Written.joined(first))) {
-        findings.add(
-            "%s reads %s and %s, which are not columns of the same rows; copy both from one row"
-                .formatted(wiring.name(number), parts.getFirst(), other));
+        finding(
+            number,
+            " reads %s and %s, which are not columns of the same rows; copy both from one row",
+            parts.getFirst(),
+            other);
       }
     }
     return first;
@@ -135,15 +153,40 @@ final class Flow {
       from = piece.rows().end();
     }
     unknown += addUnknown(region, from, region.slice().end(), all);
-    if (unknown > 0) {
-      findings.add(
+    if (unknown > 0 && !mayBeUncertain(number, region, unknown)) {
+      report(
+          unwritten,
+          "unwritten",
+          number,
+          region,
           "%s reads %s, but %d of its rows were not written in this iteration; write them first"
               .formatted(wiring.name(number), region, unknown));
     }
     return all;
   }
 
-  private static long addUnknown(Region region, long from, long to, List<Written> into) {
+  /// Returns whether the unknown rows of a region may be those of an uncertain step.
+  private boolean mayBeUncertain(int number, Region region, long unknown) {
+    return declared.isUncertain(region)
+        || (unknown == region.rows()
+            && (declared.isUncertainRank(region.rank())
+                || declared.isUncertainRank(wiring.rank(number))));
+  }
+
+  /// Reports a mistake in rows of an array and one step. Mistakes of one array, or of one step, are
+  /// of one kind.
+  ///
+  /// @param mistake a word for the mistake
+  private void report(
+      Map<Object, String> kinds, String mistake, int number, Region region, String text) {
+    var array = mistake + " " + Finding.withoutNumbers(region.buffer().name());
+    var kind = kinds.getOrDefault(number, kinds.getOrDefault(array, array));
+    kinds.put(number, kind);
+    kinds.putIfAbsent(array, kind);
+    findings.add(new Finding(kind, region.rank(), text));
+  }
+
+  private long addUnknown(Region region, long from, long to, List<Written> into) {
     if (from < to) {
       into.add(new Written(new Slice(from, to - from), named(region, Origin.UNKNOWN), CALLER));
     }
@@ -156,25 +199,33 @@ final class Flow {
   }
 
   private void writeStrip(int number, Region region, List<Written> values, boolean reads) {
+    boolean mistaken = false;
     for (var old : contents.known(region)) {
       boolean caller = old.writer() == CALLER;
       if (caller && old.value() instanceof Rows rows && rows.origin() == Origin.GIVEN) {
         if (!isMade(region, old.rows())) {
-          findings.add(
-              "%s overwrites %s, which the caller gives; write to another buffer"
-                  .formatted(wiring.name(number), region));
+          finding(
+              number, " overwrites %s, which the caller gives; write to another buffer", region);
         }
+      } else if (!caller && !reads && hasUnknown && !old.value().isKnown()) {
+        // What it should have added to was not written: the two are in the wrong order.
+        mistaken |= wiring.step(old.writer()).worksInPlace();
       } else if (!caller
           && !reads
           && !old.value().equals(Value.Sum.ZERO)
           && isMade(region, old.rows())) {
+        mistaken = true;
         findings.add(
-            "%s overwrites %s, which %s wrote; write each output row once, or accumulate"
-                .formatted(wiring.name(number), region, wiring.name(old.writer())));
+            new Finding(
+                "overwritten by " + Finding.withoutNumbers(wiring.step(number).lane().name()),
+                wiring.rank(number),
+                "%s overwrites %s, which %s wrote; write each output row once, or accumulate"
+                    .formatted(wiring.name(number), region, wiring.name(old.writer()))));
       }
     }
     for (var piece : values) {
-      contents.put(region, new Written(piece.rows(), piece.value(), number));
+      var value = mistaken ? named(region, Origin.UNKNOWN) : piece.value();
+      contents.put(region, new Written(piece.rows(), value, number));
     }
   }
 
@@ -187,7 +238,39 @@ final class Flow {
                 region.buffer().name().equals(of.buffer().name()) && region.slice().overlaps(rows));
   }
 
+  /// Returns whether what a step computes is unknown.
+  private boolean isUnknown(int number) {
+    return declared.isUncertain(number) || races.isRacing(number) || order.isCyclic(number);
+  }
+
+  private void writeUnknown(int number) {
+    var written =
+        declared.isUncertain(number)
+            ? declared.written(number)
+            : wiring.step(number).accesses(wiring.rank(number)).stream()
+                .filter(access -> access.use() != Access.Use.READ)
+                .map(Access::region)
+                .toList();
+    for (var region : written) {
+      if (!region.isEmpty()) {
+        for (var strip : contents.strips(region)) {
+          contents.put(strip, new Written(strip.slice(), named(strip, Origin.UNKNOWN), number));
+        }
+      }
+    }
+  }
+
+  @SuppressWarnings("AnnotateFormatMethod") // All callers are here.
+  private void finding(int number, String text, Object... values) {
+    findings.add(new Finding(wiring.rank(number), wiring.name(number) + text.formatted(values)));
+  }
+
   private void run(int number) {
+    boolean meets = wiring.meetingOf(number) != Wiring.NONE;
+    if (!meets && (isUnknown(number) || wiring.step(number) instanceof LibraryCall)) {
+      writeUnknown(number);
+      return;
+    }
     switch (wiring.step(number)) {
       case Copy copy -> copy.moves().forEach(move -> copy(number, move));
       case Gemm gemm -> multiply(number, gemm);
@@ -362,9 +445,11 @@ final class Flow {
         both -> {
           if (both.getFirst() instanceof Attended attended
               && !both.getLast().equals(new Statistics(attended))) {
-            findings.add(
-                "%s uses %s and %s, which are not of one attention; use the lse that the output was written with"
-                    .formatted(wiring.name(number), partial.output(), partial.lse()));
+            finding(
+                number,
+                " uses %s and %s, which are not of one attention; use the lse that the output was written with",
+                partial.output(),
+                partial.lse());
           }
           return both.getFirst();
         });
@@ -380,9 +465,9 @@ final class Flow {
             if (!(value instanceof Attended next) || !(all == null || all.isOf(next))) {
               // An unwritten value was reported at its read.
               if (value.isKnown()) {
-                findings.add(
-                    "%s merges what is not attention of the same rows; merge blocks of one query"
-                        .formatted(wiring.name(number)));
+                finding(
+                    number,
+                    " merges what is not attention of the same rows; merge blocks of one query");
               }
               return value;
             }
@@ -412,9 +497,12 @@ final class Flow {
   private List<Factor> factors(int number, Region weight) {
     var operand = Prepare.operand(weight);
     if (!contents.gaps(operand).isEmpty()) {
-      findings.add(
-          "%s needs %s prepared, but no step prepared it in this iteration; prepare it first"
-              .formatted(wiring.name(number), weight));
+      if (!declared.isUncertainRank(wiring.rank(number))) {
+        finding(
+            number,
+            " needs %s prepared, but no step prepared it in this iteration; prepare it first",
+            weight);
+      }
       return List.of(new Factor(weight.slice(), named(operand, Origin.UNKNOWN)));
     }
     var factors = new ArrayList<Factor>();
@@ -457,10 +545,12 @@ final class Flow {
         .amax()
         .ifPresent(
             amax -> {
-              if (!contents.gaps(amax.on(out.rank())).isEmpty()) {
-                findings.add(
-                    "%s raises %s, but no step set it to zero in this iteration; clear it first"
-                        .formatted(wiring.name(number), amax.on(out.rank())));
+              if (!contents.gaps(amax.on(out.rank())).isEmpty()
+                  && !declared.isUncertainRank(out.rank())) {
+                finding(
+                    number,
+                    " raises %s, but no step set it to zero in this iteration; clear it first",
+                    amax.on(out.rank()));
               }
             });
   }
@@ -473,6 +563,10 @@ final class Flow {
 
   /// Runs a library call of all ranks: writes the result expected of a collective of their regions.
   private void call(int[] meeting) {
+    if (Arrays.stream(meeting).anyMatch(this::isUnknown)) {
+      Arrays.stream(meeting).forEach(this::writeUnknown);
+      return;
+    }
     var calls =
         Arrays.stream(meeting).mapToObj(number -> (LibraryCall) wiring.step(number)).toList();
     var expected =
@@ -481,9 +575,7 @@ final class Flow {
             calls.getFirst().root(),
             calls.stream().map(LibraryCall::x).toList(),
             calls.stream().map(LibraryCall::y).toList());
-    expected
-        .findings()
-        .forEach(line -> findings.add("%s: %s".formatted(wiring.name(meeting[0]), line)));
+    expected.findings().forEach(line -> finding(meeting[0], ": %s", line));
     var values = new ArrayList<List<Written>>();
     for (var output : expected.outputs()) {
       var out = output.rows();
@@ -508,9 +600,18 @@ final class Flow {
   }
 
   private void complete(Region region) {
-    for (var piece : contents.known(region)) {
-      if (isBefore(piece)) {
-        findings.add("%s is never written; let a step write it".formatted(at(region, piece)));
+    var known = contents.known(region);
+    boolean uncertain =
+        declared.isUncertain(region)
+            || (declared.isUncertainRank(region.rank()) && known.stream().allMatch(Flow::isBefore));
+    var array = "unwritten " + Finding.withoutNumbers(region.buffer().name());
+    for (var piece : known) {
+      if (isBefore(piece) && !uncertain) {
+        findings.add(
+            new Finding(
+                unwritten.getOrDefault(array, array),
+                region.rank(),
+                "%s is never written; let a step write it".formatted(at(region, piece))));
       }
     }
   }
@@ -526,13 +627,21 @@ final class Flow {
     for (var piece : contents.known(rows)) {
       var value = piece.value().at(piece.rows());
       var wanted = expected.at(piece.rows());
-      if (!isBefore(piece) && value.isKnown() && !value.equals(wanted)) {
-        findings.add(
+      if (!isBefore(piece)
+          && value.isKnown()
+          && !declared.isUncertain(rows)
+          && !value.equals(wanted)) {
+        var difference = value.difference(wanted, piece.rows());
+        report(
+            wrong,
+            difference.substring(0, difference.indexOf(' ')),
+            piece.writer(),
+            rows,
             "%s, written by %s, %s"
                 .formatted(
                     at(rows, piece),
                     piece.writer() == CALLER ? "the caller" : wiring.name(piece.writer()),
-                    value.difference(wanted, piece.rows())));
+                    difference));
       }
     }
   }

@@ -6,7 +6,9 @@ import braid.schedule.Step.LibraryCall;
 import braid.schedule.Step.Wait;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Optional;
+import java.util.BitSet;
+import java.util.LinkedHashSet;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// The order of two consecutive iterations in flight. Events are the steps of both, the caller's
@@ -24,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 final class Order {
   static final int ITERATIONS = 2;
 
-  private static final int NONE = -1;
+  static final int NONE = -1;
   private static final int[] NO_CLOCK = {};
 
   private final Wiring wiring;
@@ -39,14 +41,18 @@ final class Order {
   private final int[] laneOf;
   private final int[] place;
   private final int[][] clocks;
-  private int[] sorted = {};
-  private @Nullable String deadlock;
+  private final List<Finding> deadlocks = new ArrayList<>();
+
+  /// Events of steps that wait for each other.
+  private final BitSet cyclic = new BitSet();
+
+  private final int[] sorted;
 
   Order(Wiring wiring) {
     this.wiring = wiring;
     this.size = wiring.size();
     this.ranks = wiring.schedule().ranks();
-    this.lanes = wiring.schedule().lanes().size();
+    this.lanes = wiring.laneCount();
     int events =
         ITERATIONS * size + (ITERATIONS + 1) * ranks + ITERATIONS * wiring.meetings().size();
     this.before = new int[events][];
@@ -54,6 +60,7 @@ final class Order {
     this.laneOf = new int[events];
     this.place = new int[events];
     this.clocks = new int[events][];
+    this.sorted = new int[events];
     Arrays.fill(laneOf, NONE);
     for (int rank = 0; rank < ranks; rank++) {
       link(rank);
@@ -67,14 +74,17 @@ final class Order {
                 .toArray();
       }
     }
-    if (sort()) {
-      setClocks();
-    }
+    sort();
   }
 
-  /// Describes a cycle of ranks that wait for each other, with their steps.
-  Optional<String> deadlock() {
-    return Optional.ofNullable(deadlock);
+  /// Returns cycles of ranks that wait for each other, with their steps.
+  List<Finding> deadlocks() {
+    return deadlocks;
+  }
+
+  /// Returns whether a step is in a deadlock.
+  boolean isCyclic(int number) {
+    return cyclic.get(number);
   }
 
   int step(int iteration, int number) {
@@ -115,6 +125,14 @@ final class Order {
     return sorted;
   }
 
+  /// Returns the same event an iteration later; [#NONE] for one of the last.
+  int next(int event) {
+    if (isStep(event)) {
+      return event < (ITERATIONS - 1) * size ? event + size : NONE;
+    }
+    return isCaller(event) && iteration(event) < ITERATIONS ? event + ranks : NONE;
+  }
+
   /// Returns the index of a meeting of the first iteration; negative for other events.
   int meetingAt(int event) {
     int meeting = event - meeting(0, 0);
@@ -127,6 +145,34 @@ final class Order {
     return lane == laneOf[other]
         ? place[one] < place[other]
         : lane < clocks[other].length && clocks[other][lane] >= place[one];
+  }
+
+  /// Returns the number of an event's lane among those of all ranks.
+  int lane(int event) {
+    return laneOf[event];
+  }
+
+  /// Returns the place of an event on its lane.
+  int place(int event) {
+    return place[event];
+  }
+
+  /// Returns whether an event is another or before it.
+  boolean isUntil(int event, int other) {
+    return event == other || isBefore(event, other);
+  }
+
+  /// Returns whether two events would be ordered if two others were, in this iteration or the next.
+  boolean orders(int before, int after, Races.Pair pair) {
+    if (isUntil(pair.before(), before) && isUntil(after, pair.after())) {
+      return true;
+    }
+    int nextBefore = next(before);
+    int nextAfter = next(after);
+    return nextBefore != NONE
+        && nextAfter != NONE
+        && isUntil(pair.before(), nextBefore)
+        && isUntil(nextAfter, pair.after());
   }
 
   private void link(int rank) {
@@ -168,37 +214,87 @@ final class Order {
     }
   }
 
-  /// Sorts the events; finds a cycle otherwise.
-  private boolean sort() {
-    var begun = new boolean[before.length];
+  /// Sorts the events by Tarjan's algorithm: events of a cycle, which all wait for each other, are
+  /// consecutive.
+  private void sort() {
+    var index = new int[before.length];
+    var low = new int[before.length];
     var done = new boolean[before.length];
     var next = new int[before.length];
-    var stack = new int[before.length];
-    sorted = new int[before.length];
+    var path = new int[before.length];
+    var open = new int[before.length];
+    int begun = 0;
+    int opened = 0;
     int count = 0;
     for (int root = 0; root < before.length; root++) {
       int depth = 0;
-      if (!begun[root]) {
-        stack[depth++] = root;
-        begun[root] = true;
+      if (index[root] == 0) {
+        path[depth++] = root;
       }
       while (depth > 0) {
-        int event = stack[depth - 1];
+        int event = path[depth - 1];
+        if (index[event] == 0) {
+          index[event] = ++begun;
+          low[event] = begun;
+          open[opened++] = event;
+        }
         int other = before(event, next[event]++);
-        if (other == NONE) {
-          done[event] = true;
-          sorted[count++] = event;
+        if (other != NONE && index[other] == 0) {
+          path[depth++] = other;
+        } else if (other != NONE && !done[other]) {
+          low[event] = Math.min(low[event], index[other]);
+        } else if (other == NONE) {
           depth--;
-        } else if (!begun[other]) {
-          begun[other] = true;
-          stack[depth++] = other;
-        } else if (!done[other]) {
-          deadlock = describe(Arrays.copyOf(stack, depth), other);
-          return false;
+          if (depth > 0) {
+            low[path[depth - 1]] = Math.min(low[path[depth - 1]], low[event]);
+          }
+          if (low[event] == index[event]) {
+            int from = count;
+            do {
+              sorted[count] = open[--opened];
+              done[sorted[count]] = true;
+            } while (sorted[count++] != event);
+            add(from, count);
+          }
         }
       }
     }
-    return true;
+  }
+
+  /// Adds an event, or those of a cycle, after all that are ordered before it.
+  private void add(int from, int end) {
+    if (end - from == 1) {
+      setClock(sorted[from]);
+      return;
+    }
+    var events = new BitSet();
+    for (int i = from; i < end; i++) {
+      events.set(sorted[i]);
+    }
+    // What a path through the cycle orders counts as ordered. No way out of the deadlock is known,
+    // so steps that have no order even so are a mistake of their own.
+    var clock = new int[ranks * (lanes + 1)];
+    for (int event : events.stream().toArray()) {
+      for (int other : before[event]) {
+        if (!events.get(other)) {
+          advance(clock, other);
+        }
+      }
+    }
+    for (int event : events.stream().toArray()) {
+      clocks[event] = clock;
+      if (laneOf[event] != NONE) {
+        clock[laneOf[event]] = Math.max(clock[laneOf[event]], place[event]);
+      }
+    }
+    boolean isNew = false;
+    for (int event : events.stream().filter(this::isStep).toArray()) {
+      isNew |= !cyclic.get(number(event));
+      cyclic.set(number(event));
+    }
+    if (isNew) {
+      describe(events);
+    }
   }
 
   private int before(int event, int index) {
@@ -210,72 +306,87 @@ final class Order {
     return waited != null && index - direct < waited.length ? waited[index - direct] : NONE;
   }
 
-  /// Describes the cycle at the end of a path: each event waits for the next, and the last one for
-  /// `first`.
-  private String describe(int[] path, int first) {
-    var cycle = new ArrayList<String>();
-    int begin = 0;
-    while (path[begin] != first) {
-      begin++;
+  /// Describes a cycle: each event waits for the next, and the last one for the first.
+  private void describe(BitSet events) {
+    var path = new LinkedHashSet<Integer>();
+    int event = events.nextSetBit(0);
+    while (path.add(event)) {
+      int index = 0;
+      while (!events.get(before(event, index))) {
+        index++;
+      }
+      event = before(event, index);
     }
-    for (int i = begin; i < path.length; i++) {
-      int event = path[i];
-      int target = i + 1 < path.length ? path[i + 1] : first;
-      if (isStep(event) && !isLanePredecessor(event, target)) {
-        cycle.add(
-            switch (wiring.step(number(event))) {
-              case Wait wait ->
-                  "rank %d waits on lane %s for signal %s from rank %d"
-                      .formatted(rank(event), wait.lane(), wait.word(), wait.from());
-              case After after ->
-                  "rank %d waits on lane %s for mark %d"
-                      .formatted(rank(event), after.lane(), after.mark());
-              case LibraryCall call when before[event][1] == target ->
-                  "rank %d waits on lane %s for all ranks to reach %s"
-                      .formatted(rank(event), call.lane(), call.text());
-              case Step step ->
-                  "rank %d enqueues %s on lane %s only after a library call that the host waits for"
-                      .formatted(rank(event), step.text(), step.lane());
-            });
+    var cycle = new ArrayList<>(path);
+    cycle.subList(0, cycle.indexOf(event)).clear();
+    cycle.add(event);
+    var waits = new ArrayList<String>();
+    int rank = NONE;
+    for (int i = 0; i + 1 < cycle.size(); i++) {
+      int waiting = cycle.get(i);
+      if (isStep(waiting) && !isLanePredecessor(waiting, cycle.get(i + 1))) {
+        waits.add(describe(waiting, cycle.get(i + 1)));
+        rank = rank == NONE ? rank(waiting) : rank;
       }
     }
-    return "deadlock: %s; each waits for the next, and the last for the first"
-        .formatted(String.join("; ", cycle));
+    deadlocks.add(
+        new Finding(
+            rank,
+            "deadlock: %s; each waits for the next, and the last for the first"
+                .formatted(String.join("; ", waits))));
+  }
+
+  private String describe(int event, int target) {
+    return switch (wiring.step(number(event))) {
+      case Wait wait ->
+          "rank %d waits on lane %s for signal %s from rank %d"
+              .formatted(rank(event), wait.lane(), wait.word(), wait.from());
+      case After after ->
+          "rank %d waits on lane %s for mark %d".formatted(rank(event), after.lane(), after.mark());
+      case LibraryCall call when before[event][1] == target ->
+          "rank %d waits on lane %s for all ranks to reach %s"
+              .formatted(rank(event), call.lane(), call.text());
+      case Step step ->
+          "rank %d enqueues %s on lane %s only after a library call that the host waits for"
+              .formatted(rank(event), step.text(), step.lane());
+    };
   }
 
   private boolean isLanePredecessor(int event, int other) {
     return before[event][0] == other;
   }
 
-  /// Computes each event's vector clock: the latest place on each lane that is ordered before it.
-  private void setClocks() {
-    for (int event : sorted) {
-      var others = before[event];
-      if (others.length == 0) {
-        clocks[event] = NO_CLOCK;
-        continue;
-      }
-      // A clock may omit the place on the event's own lane.
-      boolean sameLane = laneOf[others[0]] == laneOf[event];
-      boolean nothingNew = sameLane;
-      for (int i = 1; i < others.length && nothingNew; i++) {
-        nothingNew = laneOf[others[i]] != NONE && isBefore(others[i], others[0]);
-      }
-      if (nothingNew) {
-        clocks[event] = clocks[others[0]];
-        continue;
-      }
-      var clock = new int[ranks * (lanes + 1)];
-      for (int other : others) {
-        var earlier = clocks[other];
-        for (int lane = 0; lane < earlier.length; lane++) {
-          clock[lane] = Math.max(clock[lane], earlier[lane]);
-        }
-        if (laneOf[other] != NONE) {
-          clock[laneOf[other]] = Math.max(clock[laneOf[other]], place[other]);
-        }
-      }
-      clocks[event] = clock;
+  /// Computes an event's vector clock: the latest place on each lane that is ordered before it.
+  private void setClock(int event) {
+    var others = before[event];
+    if (others.length == 0) {
+      clocks[event] = NO_CLOCK;
+      return;
+    }
+    // A clock may omit the place on the event's own lane.
+    boolean nothingNew = laneOf[others[0]] == laneOf[event];
+    for (int i = 1; i < others.length && nothingNew; i++) {
+      nothingNew = laneOf[others[i]] != NONE && isBefore(others[i], others[0]);
+    }
+    if (nothingNew) {
+      clocks[event] = clocks[others[0]];
+      return;
+    }
+    var clock = new int[ranks * (lanes + 1)];
+    for (int other : others) {
+      advance(clock, other);
+    }
+    clocks[event] = clock;
+  }
+
+  /// Advances a clock to after an event.
+  private void advance(int[] clock, int event) {
+    var earlier = clocks[event];
+    for (int lane = 0; lane < earlier.length; lane++) {
+      clock[lane] = Math.max(clock[lane], earlier[lane]);
+    }
+    if (laneOf[event] != NONE) {
+      clock[laneOf[event]] = Math.max(clock[laneOf[event]], place[event]);
     }
   }
 }

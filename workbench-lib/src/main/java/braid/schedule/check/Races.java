@@ -2,7 +2,7 @@ package braid.schedule.check;
 
 import braid.schedule.Flag;
 import braid.schedule.Goal;
-import braid.schedule.Lane;
+import braid.schedule.Port;
 import braid.schedule.Slice;
 import braid.schedule.Step;
 import braid.schedule.Step.Access;
@@ -11,8 +11,11 @@ import braid.schedule.Step.LibraryCall;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
 import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.EnumMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,31 +23,122 @@ import java.util.Map;
 /// Finds unordered events that use the same rows and columns, at least one of them writing. The
 /// same rule applies to the words of flags: a recorded iteration raises a word to one of two
 /// values, so the next iteration must not raise it before it was read.
+///
+/// One missing wait leads to many races: [Causes] finds it.
 final class Races {
   /// Columns of a flag's word.
   private static final Slice WORD = new Slice(0, 1);
 
   private final Wiring wiring;
+  private final Declarations declared;
   private final Order order;
   private final Map<Memory, List<Touch>> touches = new LinkedHashMap<>();
 
-  /// By the two steps, so that a finding of one iteration is not repeated for the next.
-  private final Map<List<Integer>, String> findings = new LinkedHashMap<>();
+  /// By the two steps and the distance of their iterations, so that a race of one iteration is not
+  /// repeated for the next.
+  private final Map<List<Integer>, Race> races = new LinkedHashMap<>();
+
+  /// Races between the accesses of one step.
+  private final Map<Integer, Finding> within = new LinkedHashMap<>();
+
+  private final BitSet racing = new BitSet();
 
   /// One rank's array, or one of its flags.
-  private record Memory(String name, int rank, boolean words) {}
+  record Memory(String name, int rank, boolean words) {}
 
-  /// An event's use of rows.
-  private record Touch(int event, Use use, long start, long end, Slice columns, String of) {}
+  /// Two events without an order, and the rows that both use.
+  record Race(Touch first, Touch second, Memory memory, Slice rows) {
+    int one() {
+      return first.event();
+    }
 
-  Races(Wiring wiring, Order order) {
-    this.wiring = wiring;
-    this.order = order;
+    int other() {
+      return second.event();
+    }
   }
 
-  List<String> findings() {
+  /// The events of a race, in one of the two orders that would end it.
+  record Pair(int before, int after, Race race) {
+    Pair reversed() {
+      return new Pair(/* before= */ after, /* after= */ before, race);
+    }
+  }
+
+  /// An event's use of rows.
+  record Touch(int event, Use use, long start, long end, Slice columns, String of) {}
+
+  Races(Wiring wiring, Declarations declared, Order order) {
+    this.wiring = wiring;
+    this.declared = declared;
+    this.order = order;
+    find();
+  }
+
+  /// Returns the races, each in both orders.
+  List<Pair> all() {
+    return pairs(races.values());
+  }
+
+  private static List<Pair> pairs(Collection<Race> races) {
+    var pairs = new ArrayList<Pair>();
+    for (var race : races) {
+      var pair = new Pair(race.one(), race.other(), race);
+      pairs.add(pair);
+      pairs.add(pair.reversed());
+    }
+    return pairs;
+  }
+
+  /// Returns the races, each in both orders, without those between two lanes that another one
+  /// between them would order if it was ordered.
+  List<Pair> closest() {
+    var lanes = new LinkedHashMap<List<Integer>, List<Pair>>();
+    for (var pair : all()) {
+      lanes
+          .computeIfAbsent(
+              List.of(
+                  order.lane(pair.before()),
+                  order.lane(pair.after()),
+                  order.iteration(pair.after()) - order.iteration(pair.before())),
+              _ -> new ArrayList<>())
+          .add(pair);
+    }
+    var kept = new HashSet<Race>();
+    for (var pairs : lanes.values()) {
+      pairs.sort(
+          Comparator.<Pair>comparingInt(pair -> -order.place(pair.before()))
+              .thenComparingInt(pair -> order.place(pair.after())));
+      int first = Integer.MAX_VALUE;
+      for (var pair : pairs) {
+        if (order.place(pair.after()) < first) {
+          first = order.place(pair.after());
+          kept.add(pair.race());
+        }
+      }
+    }
+    return pairs(races.values().stream().filter(kept::contains).toList());
+  }
+
+  /// Returns all uses of an array or flag.
+  List<Touch> touches(Memory memory) {
+    return touches.getOrDefault(memory, List.of());
+  }
+
+  Collection<Finding> within() {
+    return within.values();
+  }
+
+  /// Returns whether a step takes part in a race.
+  boolean isRacing(int number) {
+    return racing.get(number);
+  }
+
+  private void find() {
     for (int number = 0; number < wiring.size(); number++) {
-      var accesses = wiring.step(number).accesses(wiring.rank(number));
+      List<Access> accesses =
+          declared.isUncertain(number)
+              ? List.of()
+              : wiring.step(number).accesses(wiring.rank(number));
       within(number, accesses);
       for (int iteration = 0; iteration < Order.ITERATIONS; iteration++) {
         int event = order.step(iteration, number);
@@ -52,13 +146,17 @@ final class Races {
         switch (wiring.step(number)) {
           // Standalone collectives write step numbers to their words and are never recorded.
           case Step _ when wiring.schedule().goal() instanceof Goal.Collected -> {}
-          case Signal signal -> touch(event, signal.to(), signal.flag(), signal.index(), Use.WRITE);
+          case Signal signal -> {
+            if (wiring.isMatched(number)) {
+              touch(event, signal.to(), signal.flag(), signal.index(), Use.WRITE);
+            }
+          }
           case Wait wait -> touch(event, wiring.rank(number), wait.flag(), wait.index(), Use.READ);
           default -> {}
         }
       }
     }
-    for (var port : wiring.schedule().ports()) {
+    for (var port : declared.portsFit() ? wiring.schedule().ports() : List.<Port>of()) {
       for (var region : port.regions()) {
         for (int iteration = 0; iteration <= Order.ITERATIONS; iteration++) {
           touch(order.caller(iteration, region.rank()), Access.write(region), port.name());
@@ -81,7 +179,16 @@ final class Races {
             }
           });
     }
-    return List.copyOf(findings.values());
+    races.values().forEach(this::setRacing);
+    within.keySet().forEach(racing::set);
+  }
+
+  private void setRacing(Race race) {
+    for (int event : List.of(race.one(), race.other())) {
+      if (order.isStep(event)) {
+        racing.set(order.number(event));
+      }
+    }
   }
 
   private void touch(int event, Access access, String of) {
@@ -139,63 +246,18 @@ final class Races {
                     || (!order.isCaller(a) && other.use() == Use.WRITE && one.use() != Use.WRITE)));
     var first = swap ? other : one;
     var second = swap ? one : other;
-    findings.putIfAbsent(
-        List.of(key(first.event()), key(second.event())),
-        "race on %s: %s and %s have no order; %s"
-            .formatted(
-                location(
-                    memory, Math.max(one.start(), other.start()), Math.min(one.end(), other.end())),
-                describe(first),
-                describe(second),
-                remedy(first.event(), second.event())));
+    long start = Math.max(one.start(), other.start());
+    races.putIfAbsent(
+        List.of(
+            key(first.event()),
+            key(second.event()),
+            order.iteration(second.event()) - order.iteration(first.event())),
+        new Race(
+            first, second, memory, new Slice(start, Math.min(one.end(), other.end()) - start)));
   }
 
   private int key(int event) {
     return order.isStep(event) ? order.number(event) : -1 - order.rank(event);
-  }
-
-  private static String location(Memory memory, long start, long end) {
-    return memory.words()
-        ? "signal %s[%d] of rank %d".formatted(memory.name(), start, memory.rank())
-        : "%s of rank %d, rows %d..%d".formatted(memory.name(), memory.rank(), start, end - 1);
-  }
-
-  private String describe(Touch touch) {
-    int event = touch.event();
-    return order.isStep(event)
-        ? "%s (iteration %d)".formatted(wiring.name(order.number(event)), order.iteration(event))
-        : "the caller's use of `%s` on rank %d %s"
-            .formatted(touch.of(), order.rank(event), when(order.iteration(event)));
-  }
-
-  private static String when(int iteration) {
-    return iteration < Order.ITERATIONS
-        ? "before iteration " + iteration
-        : "after iteration " + (iteration - 1);
-  }
-
-  private String remedy(int first, int second) {
-    int from = order.rank(first);
-    int to = order.rank(second);
-    if (from == to) {
-      return order.isStep(first) && order.isStep(second)
-          ? "let lane %s wait for a mark of lane %s after the first step"
-              .formatted(lane(second), lane(first))
-          : "end the iteration after it";
-    }
-    if (order.isCaller(first)) {
-      return "let rank %d wait for a signal that rank %d raises in the iteration"
-          .formatted(to, from);
-    }
-    return order.isCaller(second)
-        ? "let rank %d end its iteration after a signal that rank %d raises after its step"
-            .formatted(to, from)
-        : "let rank %d wait for a signal that rank %d raises after the first step"
-            .formatted(to, from);
-  }
-
-  private Lane lane(int event) {
-    return wiring.step(order.number(event)).lane();
   }
 
   /// Finds races between the accesses of one step, which are unordered. A sum may overwrite one of
@@ -217,10 +279,18 @@ final class Races {
             && !(other.use() == Use.READ
                 && one.region().equals(other.region())
                 && step.worksInPlace())) {
-          findings.putIfAbsent(
-              List.of(number, number),
-              "race within %s: it uses %s and %s, which overlap, concurrently; split it into two steps"
-                  .formatted(wiring.name(number), one.region(), other.region()));
+          within.putIfAbsent(
+              number,
+              new Finding(
+                  wiring.rank(number),
+                  "race within %s: it uses %s and %s, which overlap, concurrently; %s"
+                      .formatted(
+                          wiring.name(number),
+                          one.region(),
+                          other.region(),
+                          other.use() == Use.READ
+                              ? "write to rows that it does not read"
+                              : "split it into two steps")));
         }
       }
     }

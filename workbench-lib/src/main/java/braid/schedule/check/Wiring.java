@@ -11,13 +11,15 @@ import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
 /// Numbers the steps of all ranks, and matches each wait with its signal, each after with its mark,
-/// and the library calls of all ranks.
+/// and the library calls of all ranks. Steps without a match are left to [Causes], which knows what
+/// would be ordered by them.
 final class Wiring {
   static final int NONE = -1;
 
@@ -26,7 +28,25 @@ final class Wiring {
   private final int[] firsts;
   private final Map<Lane, Integer> lanes = new HashMap<>();
   private final List<int[]> meetings = new ArrayList<>();
-  private final List<String> findings = new ArrayList<>();
+  private final List<Finding> findings = new ArrayList<>();
+
+  /// Steps that wait for what no step does: waits, afters and library calls.
+  private final List<Integer> blocked = new ArrayList<>();
+
+  /// Signals that no wait needs, without those of words that do not exist.
+  private final List<Integer> unneeded = new ArrayList<>();
+
+  /// By signal, another that raises the same word.
+  private final Map<Integer, Integer> repeated = new LinkedHashMap<>();
+
+  /// Signals of words that do not exist, and what is wrong with them.
+  private final Map<Integer, String> astray = new LinkedHashMap<>();
+
+  private final BitSet matched = new BitSet();
+
+  /// Steps with a mistake of their own.
+  private final BitSet mistaken = new BitSet();
+
   private final int[] rankOf;
   private final int[] releasedBy;
   private final int[] meetingOf;
@@ -35,7 +55,9 @@ final class Wiring {
   private record Word(int rank, String flag, int index) {}
 
   /// Steps that raise a word, and steps that wait for it.
-  private record Users(List<Integer> signals, List<Integer> waits) {}
+  ///
+  /// @param mistaken waits for a rank or a word that does not exist
+  private record Users(List<Integer> signals, List<Integer> waits, List<Integer> mistaken) {}
 
   Wiring(Schedule schedule) {
     this.schedule = schedule;
@@ -45,6 +67,9 @@ final class Wiring {
       firsts[rank + 1] = steps.size();
     }
     schedule.lanes().forEach(lane -> lanes.put(lane, lanes.size()));
+    for (var step : steps) {
+      lanes.putIfAbsent(step.lane(), lanes.size());
+    }
     rankOf = new int[steps.size()];
     releasedBy = new int[steps.size()];
     meetingOf = new int[steps.size()];
@@ -55,12 +80,33 @@ final class Wiring {
     }
   }
 
-  /// Matches the steps, which must fit the declarations, and returns the mistakes.
-  List<String> match() {
+  /// Matches the steps, and returns the mistakes of those that no match can help.
+  List<Finding> match() {
     matchMarks();
     matchWords();
     matchCalls();
     return findings;
+  }
+
+  List<Integer> blocked() {
+    return blocked;
+  }
+
+  List<Integer> unneeded() {
+    return unneeded;
+  }
+
+  Map<Integer, Integer> repeated() {
+    return repeated;
+  }
+
+  Map<Integer, String> astray() {
+    return astray;
+  }
+
+  /// Returns whether a step has a mistake of its own, which was found.
+  boolean isMistaken(int number) {
+    return mistaken.get(number);
   }
 
   Schedule schedule() {
@@ -88,9 +134,23 @@ final class Wiring {
     return lanes.getOrDefault(steps.get(number).lane(), NONE);
   }
 
+  /// Returns the number of lanes, with those that steps use without a declaration.
+  int laneCount() {
+    return lanes.size();
+  }
+
+  boolean isLaneDeclared(int number) {
+    return lane(number) < schedule.lanes().size();
+  }
+
   /// Returns the signal of a wait or the mark of an after; [#NONE] for other steps.
   int releasedBy(int number) {
     return releasedBy[number];
+  }
+
+  /// Returns whether a signal raises a word that a step waits for.
+  boolean isMatched(int signal) {
+    return matched.get(signal);
   }
 
   /// Returns the index of a library call among those of its rank; [#NONE] for other steps.
@@ -110,8 +170,9 @@ final class Wiring {
   }
 
   @SuppressWarnings("AnnotateFormatMethod") // All callers are here.
-  private void finding(String text, Object... values) {
-    findings.add(text.formatted(values));
+  private void finding(int number, String text, Object... values) {
+    mistaken.set(number);
+    findings.add(new Finding(rankOf[number], name(number) + text.formatted(values)));
   }
 
   private void matchMarks() {
@@ -122,15 +183,13 @@ final class Wiring {
           case Mark mark -> {
             var other = seen.put(mark.number(), number);
             if (other != null) {
-              finding("%s: %s has the same number; use another", name(number), name(other));
+              finding(number, ": %s has the same number; use another", name(other));
             }
           }
           case After after -> {
             var mark = seen.get(after.mark());
             if (mark == null) {
-              finding(
-                  "%s has no mark %d before it; set the mark earlier in the rank's steps",
-                  name(number), after.mark());
+              blocked.add(number);
             } else {
               releasedBy[number] = mark;
             }
@@ -147,76 +206,109 @@ final class Wiring {
       int rank = rankOf[number];
       switch (steps.get(number)) {
         case Signal signal -> {
-          if (wordExists(number, signal.flag(), signal.index(), signal.to())) {
+          checkFlag(number, signal.flag());
+          var problem = problem(number, signal.flag(), signal.index(), signal.to());
+          if (problem.isEmpty()) {
             users(words, signal.to(), signal.flag(), signal.index()).signals().add(number);
+          } else {
+            astray.put(number, problem);
           }
         }
         case Wait wait -> {
-          if (wordExists(number, wait.flag(), wait.index(), wait.from())) {
-            users(words, rank, wait.flag(), wait.index()).waits().add(number);
+          checkFlag(number, wait.flag());
+          var problem = problem(number, wait.flag(), wait.index(), wait.from());
+          var users = users(words, rank, wait.flag(), wait.index());
+          if (problem.isEmpty()) {
+            users.waits().add(number);
+          } else {
+            finding(number, "%s", problem);
+            users.mistaken().add(number);
           }
         }
         default -> {}
       }
     }
-    words.forEach(this::match);
+    words.values().forEach(this::match);
   }
 
   private static Users users(Map<Word, Users> words, int rank, Flag flag, int index) {
     return words.computeIfAbsent(
-        new Word(rank, flag.name(), index), _ -> new Users(new ArrayList<>(), new ArrayList<>()));
+        new Word(rank, flag.name(), index),
+        _ -> new Users(new ArrayList<>(), new ArrayList<>(), new ArrayList<>()));
   }
 
-  private boolean wordExists(int number, Flag flag, int index, int other) {
-    int before = findings.size();
+  private void checkFlag(int number, Flag flag) {
     if (!schedule.flags().contains(flag)) {
-      finding("%s: the schedule has no such flag; add it to the builder", name(number));
-    } else if (index < 0 || index >= flag.words()) {
+      boolean named = schedule.flags().stream().anyMatch(each -> each.name().equals(flag.name()));
       finding(
-          "%s: flag %s has words 0..%d but the index is %d",
-          name(number), flag, flag.words() - 1, index);
+          number,
+          named
+              ? ": the schedule has another flag of this name; use the one of the builder"
+              : ": the schedule has no such flag; add it to the builder");
+    }
+  }
+
+  /// Returns why a signal and a wait cannot meet at a word; empty if they can.
+  private String problem(int number, Flag flag, int index, int other) {
+    if (index < 0 || index >= flag.words()) {
+      return ": flag %s has words 0..%d but the index is %d"
+          .formatted(flag, flag.words() - 1, index);
     }
     if (other < 0 || other >= schedule.ranks()) {
-      finding("%s: ranks are 0..%d; name one of them", name(number), schedule.ranks() - 1);
-    } else if (other == rankOf[number]) {
-      finding("%s: a rank does not signal itself; use a mark between its lanes", name(number));
+      return ": ranks are 0..%d; name one of them".formatted(schedule.ranks() - 1);
     }
-    return findings.size() == before;
+    return other == rankOf[number]
+        ? ": a rank does not signal itself; use a mark between its lanes"
+        : "";
   }
 
-  private void match(Word word, Users users) {
-    for (int extra :
-        users.signals().subList(Math.min(1, users.signals().size()), users.signals().size())) {
-      int first = users.signals().getFirst();
-      finding(
-          "%s raises a word that %s; one signal raises it in an iteration",
-          name(extra),
-          rankOf[extra] == rankOf[first]
-              ? "the rank has raised before"
-              : "%s raises too".formatted(name(first)));
-    }
+  private void match(Users users) {
     if (users.signals().isEmpty()) {
-      for (int wait : users.waits()) {
-        finding(
-            "%s never ends: no step raises it; let rank %d signal it",
-            name(wait), ((Wait) steps.get(wait)).from());
-      }
+      blocked.addAll(users.waits());
+      blocked.addAll(users.mistaken());
       return;
     }
-    int signal = users.signals().getFirst();
-    if (users.waits().isEmpty()) {
-      finding(
-          "%s is not waited for; let rank %d wait for it or remove it", name(signal), word.rank());
-    }
-    for (int wait : users.waits()) {
-      if (((Wait) steps.get(wait)).from() == rankOf[signal]) {
-        releasedBy[wait] = signal;
-      } else {
-        finding(
-            "%s is raised by another rank: %s; wait for rank %d",
-            name(wait), name(signal), rankOf[signal]);
+    int signal = raising(users);
+    for (int other : users.signals()) {
+      if (other != signal) {
+        repeated.put(other, signal);
       }
     }
+    if (users.waits().isEmpty() && users.mistaken().isEmpty()) {
+      unneeded.add(signal);
+    }
+    matched.set(signal, !users.waits().isEmpty() || !users.mistaken().isEmpty());
+    // The advice is to wait for the rank that raises the word.
+    for (int wait : users.mistaken()) {
+      releasedBy[wait] = signal;
+    }
+    for (int wait : users.waits()) {
+      releasedBy[wait] = signal;
+      if (((Wait) steps.get(wait)).from() != rankOf[signal]) {
+        finding(
+            wait, " is raised by another rank: %s; wait for rank %d", name(signal), rankOf[signal]);
+      }
+    }
+  }
+
+  /// Returns that of several signals that fits a wait best: of its rank, and of its chunk.
+  private int raising(Users users) {
+    var signals = users.signals();
+    int best = signals.getFirst();
+    int bestFit = -1;
+    for (int signal : signals.size() == 1 ? List.<Integer>of() : signals) {
+      for (int number : users.waits()) {
+        var wait = (Wait) steps.get(number);
+        int fit =
+            (wait.from() == rankOf[signal] ? 2 : 0)
+                + (wait.chunk() == steps.get(signal).chunk() ? 1 : 0);
+        if (fit > bestFit) {
+          best = signal;
+          bestFit = fit;
+        }
+      }
+    }
+    return best;
   }
 
   /// Matches library calls by their index among those of each rank.
@@ -232,29 +324,46 @@ final class Wiring {
       calls.add(libraryCalls);
     }
     int most = calls.stream().mapToInt(List::size).max().orElse(0);
-    for (int place = 0; place < most; place++) {
-      var meeting = new int[schedule.ranks()];
-      for (int rank = 0; rank < schedule.ranks(); rank++) {
-        if (calls.get(rank).size() <= place) {
-          finding(
-              "rank %d makes %d library calls but others make %d, so these never end; let all ranks"
-                  + " make the same",
-              rank, calls.get(rank).size(), most);
-          return;
-        }
-        meeting[rank] = calls.get(rank).get(place);
-        meetingOf[meeting[rank]] = place;
-        var call = (LibraryCall) steps.get(meeting[rank]);
-        var other = (LibraryCall) steps.get(meeting[0]);
-        if (call.collective() != other.collective() || call.root() != other.root()) {
-          finding(
-              "deadlock: library call %d is %s, but %s; let all ranks make the same calls in one"
-                  + " order",
-              place, name(meeting[0]), name(meeting[rank]));
-          return;
-        }
-      }
-      meetings.add(meeting);
+    int met = 0;
+    while (met < most && meet(calls, met, most)) {
+      met++;
     }
+    for (var libraryCalls : calls) {
+      blocked.addAll(libraryCalls.subList(Math.min(met, libraryCalls.size()), libraryCalls.size()));
+    }
+  }
+
+  /// Matches one call of each rank; finds a mistake otherwise.
+  private boolean meet(List<List<Integer>> calls, int place, int most) {
+    for (int rank = 0; rank < schedule.ranks(); rank++) {
+      if (calls.get(rank).size() <= place) {
+        findings.add(
+            new Finding(
+                rank,
+                ("rank %d makes %d library calls but others make %d, so these never end; let all"
+                        + " ranks make the same")
+                    .formatted(rank, calls.get(rank).size(), most)));
+        return false;
+      }
+    }
+    var meeting = calls.stream().mapToInt(of -> of.get(place)).toArray();
+    for (int number : meeting) {
+      var call = (LibraryCall) steps.get(number);
+      var other = (LibraryCall) steps.get(meeting[0]);
+      if (call.collective() != other.collective() || call.root() != other.root()) {
+        findings.add(
+            new Finding(
+                rankOf[number],
+                ("deadlock: library call %d is %s, but %s; let all ranks make the same calls in one"
+                        + " order")
+                    .formatted(place, name(meeting[0]), name(number))));
+        return false;
+      }
+    }
+    for (int number : meeting) {
+      meetingOf[number] = place;
+    }
+    meetings.add(meeting);
+    return true;
   }
 }

@@ -366,7 +366,7 @@ class SimulatedRunTest {
     assertThatThrownBy(() -> schedule.with(0, steps).simulate(sharing()))
         .isInstanceOf(BraidException.class)
         .hasMessageMatching(
-            "rank 1, lane comm, step \\d+ \\(wait for read from rank 0\\): no rank raises it in"
+            "rank 1, lane comm, step \\d+ \\(wait for read\\[0\\] from rank 0\\): no rank raises it in"
                 + " iteration 0; add the signal or remove the wait");
   }
 
@@ -385,7 +385,7 @@ class SimulatedRunTest {
     assertThatThrownBy(() -> schedule.simulate(sharing()))
         .isInstanceOf(BraidException.class)
         .hasMessage(
-            "rank 0, lane comm, step 0 (wait for ready from rank 1): deadlock: the lanes that it waits"
+            "rank 0, lane comm, step 0 (wait for ready[1] from rank 1): deadlock: the lanes that it waits"
                 + " for also wait for it; signal or mark before waiting");
   }
 
