@@ -171,14 +171,19 @@ public final class Capabilities {
   private static String note(Pattern pattern, Method method) {
     return switch (pattern) {
       case ALL_GATHER_GEMM ->
-          method == Method.RING ? "only links between neighbors; input by rows" : "input by rows";
+          switch (method) {
+            case RING -> "only links between neighbors; input by rows";
+            case DOUBLING -> "the farthest rank first; input by rows";
+            case PIPELINED, DIRECT, BULK, UNFUSED -> "input by rows";
+          };
       case GEMM_REDUCE_SCATTER ->
           method == Method.RING ? "rounds the sum at every hop" : "adds in the order of the ranks";
       case GEMM_ALL_REDUCE ->
           switch (method) {
             case DIRECT -> "one shot: every rank fetches all products and adds them up";
             case RING -> "two rings; rounds the sum at every hop";
-            case PIPELINED, BULK, UNFUSED -> "two shots: sums by their owners, then to all";
+            case PIPELINED, DOUBLING, BULK, UNFUSED ->
+                "two shots: sums by their owners, then to all";
           };
       case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER ->
           method == Method.RING && pattern == Pattern.GEMM_BESIDE_REDUCE_SCATTER

@@ -238,6 +238,7 @@ final class Grid {
       case PIPELINED -> Overlap.pipelined(splits);
       case DIRECT -> Overlap.direct(splits);
       case RING -> Overlap.ring(splits);
+      case DOUBLING -> Overlap.doubling(splits);
       case BULK -> Overlap.bulk();
       case UNFUSED -> Overlap.unfused();
     };

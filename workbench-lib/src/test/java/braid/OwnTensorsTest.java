@@ -62,6 +62,7 @@ class OwnTensorsTest {
       case PIPELINED -> Overlap.pipelined(2);
       case DIRECT -> Overlap.direct(2);
       case RING -> Overlap.ring(2);
+      case DOUBLING -> Overlap.doubling(2);
       case BULK -> Overlap.bulk();
       case UNFUSED -> Overlap.unfused();
     };

@@ -70,6 +70,8 @@ class PipelineRefusedTest {
         "the output of an unfused gemm-all-reduce is in symmetric memory already, where peers write the sums; leave outputInSymmetricMemory() out";
     var direction =
         "the order of a ring must be next_first or previous_first, its two directions, but was rank_order; leave order(...) out";
+    var doubling =
+        "the order of doubling follows from the numbers of the ranks but was previous_first; leave order(...) out";
     var bulk = "bulk does not exist for all-gather-gemm: ";
     LocalRanks.run(
         2,
@@ -77,6 +79,7 @@ class PipelineRefusedTest {
           refused(world, SPEC, Overlap.ring().order(ChunkOrder.RANK_ORDER), direction);
           refused(world, sum, Overlap.ring().order(ChunkOrder.RANK_ORDER), direction);
           refused(world, sum, Overlap.unfused().outputInSymmetricMemory(), inOutput);
+          refused(world, SPEC, Overlap.doubling().order(ChunkOrder.PREVIOUS_FIRST), doubling);
           refused(world, SPEC, Overlap.bulk(), bulk);
           // The same options where they have an effect.
           for (var tuning :

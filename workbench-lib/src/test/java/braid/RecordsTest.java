@@ -44,6 +44,7 @@ class RecordsTest {
                 false));
     assertThat(Overlap.direct()).hasToString("direct, 1 split");
     assertThat(Overlap.ring()).hasToString("ring, 1 split");
+    assertThat(Overlap.doubling()).hasToString("doubling, 1 split");
     assertThat(Overlap.bulk()).hasToString("bulk");
     assertThat(Overlap.pipelined(2).over(Transport.WORKERS).workers()).isEqualTo(1);
     assertThat(ContextParallel.ring()).hasToString("ring, 1 split");

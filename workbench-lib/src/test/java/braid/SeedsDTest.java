@@ -37,6 +37,7 @@ class SeedsDTest {
     assertThat(Overlap.DEFAULT_SPLITS).isEqualTo(4);
     assertThat(Overlap.DEFAULT_DIRECT_SPLITS).isEqualTo(1);
     assertThat(Overlap.DEFAULT_RING_SPLITS).isEqualTo(1);
+    assertThat(Overlap.DEFAULT_DOUBLING_SPLITS).isEqualTo(1);
     assertThat(Overlap.DEFAULT_STREAMS).isEqualTo(1);
     assertThat(Overlap.DEFAULT_ORDER).isEqualTo(ChunkOrder.NEXT_FIRST);
     assertThat(Overlap.DEFAULT_TRANSPORT).isEqualTo(Transport.COPY_ENGINE);
@@ -53,7 +54,7 @@ class SeedsDTest {
     onRanks(
         2,
         world -> {
-          var beside = GemmSpec.besideReduceScatter(24, 4, 8, 40);
+          var beside = GemmSpec.besideAllGather(24, 4, 8, 40);
           for (var method : Method.values()) {
             verify(world, beside, PipelineCases.overlap(method, 2));
           }

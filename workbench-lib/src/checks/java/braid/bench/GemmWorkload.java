@@ -3,6 +3,7 @@ package braid.bench;
 import braid.ProcessGroup;
 import braid.model.DType;
 import braid.model.GemmSpec;
+import braid.model.Method;
 import braid.model.Overlap;
 import java.util.ArrayList;
 import java.util.List;
@@ -89,6 +90,9 @@ public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble
       forms.add(Overlap.pipelined(splits));
       forms.add(Overlap.direct(splits));
       forms.add(Overlap.ring(splits));
+      if (Method.DOUBLING.unsupported(spec.pattern()).isEmpty()) {
+        forms.add(Overlap.doubling(splits));
+      }
     }
     for (var form : List.copyOf(forms)) {
       forms.add(form.replay());

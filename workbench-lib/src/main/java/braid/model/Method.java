@@ -13,6 +13,9 @@ public enum Method {
   DIRECT,
   /// Data go from each rank to the next, round the ring.
   RING,
+  /// In rounds, each rank fetches all rows that one other rank has by then, so that their number
+  /// doubles. The farthest rank comes first: few rows travel far, and most between near ranks.
+  DOUBLING,
   /// One collective of other data beside one GEMM, neither waiting for the other.
   BULK,
   /// Communication and GEMM in order, each as a whole: the reference.
@@ -20,9 +23,14 @@ public enum Method {
 
   /// Returns why the method cannot overlap the pattern; empty if it can.
   public String unsupported(Pattern pattern) {
-    return this == BULK && !pattern.beside()
-        ? "the multiplication needs the communicated data, so the two cannot run side by side in one"
-            + " piece; the nearest is pipelined(1)"
+    if (this == BULK && !pattern.beside()) {
+      return "the multiplication needs the communicated data, so the two cannot run side by side in one"
+          + " piece; the nearest is pipelined(1)";
+    }
+    boolean gathers =
+        pattern == Pattern.ALL_GATHER_GEMM || pattern == Pattern.GEMM_BESIDE_ALL_GATHER;
+    return this == DOUBLING && !gathers
+        ? "it gathers rows and adds none; the nearest is ring()"
         : "";
   }
 

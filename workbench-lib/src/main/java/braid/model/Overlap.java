@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
 /// The tuning: how the communication is overlapped with the GEMM. It never changes the result.
 ///
 /// @param splits number of chunks: of every rank's part ([Method#PIPELINED]), or of the data
-///   between two ranks ([Method#DIRECT], [Method#RING])
+///   between two ranks ([Method#DIRECT], [Method#RING], [Method#DOUBLING])
 /// @param boundaries rows of the largest part at which to split, from 0 to its end; empty to split
 ///   evenly
 /// @param streams number of streams that the chunks' GEMMs use in turn
@@ -40,6 +40,9 @@ public record Overlap(
 
   /// Default chunks between two ranks in a ring.
   public static final int DEFAULT_RING_SPLITS = 1;
+
+  /// Default chunks of each rank's part in an exchange whose rows double.
+  public static final int DEFAULT_DOUBLING_SPLITS = 1;
 
   /// Default streams for GEMMs.
   public static final int DEFAULT_STREAMS = 1;
@@ -204,6 +207,17 @@ public record Overlap(
     return of(Method.RING, splits);
   }
 
+  /// Returns rounds in which the rows that each rank has double.
+  public static Overlap doubling() {
+    return doubling(DEFAULT_DOUBLING_SPLITS);
+  }
+
+  /// Returns rounds in which the rows that each rank has double; each rank's part travels in that
+  /// number of chunks.
+  public static Overlap doubling(int splits) {
+    return of(Method.DOUBLING, splits);
+  }
+
   /// Returns one collective of other data beside one GEMM.
   public static Overlap bulk() {
     return of(Method.BULK, 1);
@@ -284,6 +298,11 @@ public record Overlap(
       throw new BraidException(
           "the order of a ring must be %s or %s, its two directions, but was %s; leave order(...) out"
               .formatted(ChunkOrder.NEXT_FIRST, ChunkOrder.PREVIOUS_FIRST, order));
+    }
+    if (method == Method.DOUBLING && order != DEFAULT_ORDER) {
+      throw new BraidException(
+          "the order of doubling follows from the numbers of the ranks but was %s; leave order(...) out"
+              .formatted(order));
     }
     if (symmetricOutput
         && method == Method.UNFUSED

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
+import braid.model.GemmSpec;
+import braid.model.Overlap;
 import braid.model.TokenLayout;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -74,6 +76,36 @@ final class ScheduleCheckTest {
       }
     }
     assertThat(copies).isPositive();
+  }
+
+  /// Up to 9 hosts of 8 ranks, also a number that is no power of two.
+  @Test
+  void doublingBringsEachRowToAHostOnce() {
+    for (int hosts = 1; hosts <= 9; hosts++) {
+      int ranks = 8 * hosts;
+      var spec = GemmSpec.allGatherGemm(3 * ranks + 5, ranks, 2);
+      var schedule = Schedule.of(spec, Overlap.doubling(2), ranks);
+      var arrived = new long[hosts];
+      for (int rank = 0; rank < ranks; rank++) {
+        int rounds = 0;
+        for (var step : schedule.steps(rank)) {
+          if (step instanceof Step.Copy copy) {
+            rounds += copy.chunk() % 2;
+            for (var move : copy.moves()) {
+              arrived[rank / 8] += move.from().rank() / 8 == rank / 8 ? 0 : move.from().rows();
+            }
+          }
+        }
+        assertThat(1 << rounds).isLessThan(2 * ranks);
+      }
+      for (int host = 0; host < hosts; host++) {
+        long own = 0;
+        for (int rank = 8 * host; rank < 8 * host + 8; rank++) {
+          own += Slice.of(spec.m(), ranks, rank).length();
+        }
+        assertThat(arrived[host]).as("host %d of %d", host, hosts).isEqualTo(spec.m() - own);
+      }
+    }
   }
 
   /// Returns the other ranks that a step communicates with.

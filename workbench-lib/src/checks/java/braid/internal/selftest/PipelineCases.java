@@ -87,6 +87,7 @@ public final class PipelineCases {
       case PIPELINED -> Overlap.pipelined(splits);
       case DIRECT -> Overlap.direct(splits);
       case RING -> Overlap.ring(splits);
+      case DOUBLING -> Overlap.doubling(splits);
       case BULK -> Overlap.bulk();
       case UNFUSED -> Overlap.unfused();
     };

@@ -294,9 +294,11 @@ public record Programs(
     }
 
     private static List<ChunkOrder> orders(Method method) {
-      return method == Method.RING
-          ? List.of(ChunkOrder.NEXT_FIRST, ChunkOrder.PREVIOUS_FIRST)
-          : List.of(ChunkOrder.values());
+      return switch (method) {
+        case RING -> List.of(ChunkOrder.NEXT_FIRST, ChunkOrder.PREVIOUS_FIRST);
+        case DOUBLING -> List.of(Overlap.DEFAULT_ORDER);
+        case PIPELINED, DIRECT, BULK, UNFUSED -> List.of(ChunkOrder.values());
+      };
     }
 
     private int[] cuts(int end) {

@@ -16,8 +16,10 @@ import braid.schedule.Step;
 import braid.schedule.Step.Move;
 import braid.schedule.Step.Tile;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.function.Function;
+import java.util.stream.IntStream;
 
 /// Plans all-gather→GEMM, and a GEMM beside an all-gather of other data. Every rank fetches its
 /// peers' rows from symmetric memory into its buffer of all rows. Rows are multiplied as they
@@ -44,6 +46,9 @@ final class GatherPlanner {
   private final Buffer shards;
   private final Buffer whole;
   private final Buffer input;
+
+  /// By rank, the first of its rows in the buffer of all rows.
+  private final long[] starts;
 
   GatherPlanner(Schedule.Builder builder, GemmSpec spec, Overlap overlap, int ranks) {
     this.builder = builder;
@@ -83,13 +88,14 @@ final class GatherPlanner {
                   Buffer.shapes(ranks, rank -> new Shape(chunks.part(rank).length(), columns)),
                   true,
                   byColumns));
-      // In a ring the next rank fetches from this buffer.
-      whole = builder.add(all.apply(method == Method.RING));
+      // Other ranks fetch from this buffer.
+      whole = builder.add(all.apply(method == Method.RING || method == Method.DOUBLING));
     }
     builder.given(in, rank -> shard(rank, chunks.part(rank)));
     if (beside || spec.has(Feature.GATHERED_INPUT)) {
       builder.made(out, whole::on);
     }
+    this.starts = starts(ranks);
     this.input = beside ? builder.local(Part.INPUT) : whole;
     this.comm = gemm.communication("comm");
     gemm.openLanes();
@@ -103,6 +109,28 @@ final class GatherPlanner {
   private Region shard(int source, Slice rows) {
     return shards.on(
         source, own == Own.IN_PLACE ? rows : rows.shifted(-chunks.part(source).start()));
+  }
+
+  /// Returns the first of each rank's rows in the buffer of all rows. While rows double, they are
+  /// in the order of the reversed bits of their ranks, in which those of a round are consecutive,
+  /// unless the buffer is a result.
+  private long[] starts(int ranks) {
+    var order = IntStream.range(0, ranks).boxed();
+    if (method == Method.DOUBLING && own == Own.LEFT_OUT) {
+      order = order.sorted(Comparator.comparingInt(rank -> Integer.reverse(rank) >>> 1));
+    }
+    var starts = new long[ranks];
+    long start = 0;
+    for (int rank : order.toList()) {
+      starts[rank] = start;
+      start += chunks.part(rank).length();
+    }
+    return starts;
+  }
+
+  /// Returns rows of a rank in a holder's buffer of all rows.
+  private Region gathered(int holder, int source, Slice rows) {
+    return whole.on(holder, rows.shifted(starts[source] - chunks.part(source).start()));
   }
 
   /// The steps of one rank.
@@ -125,6 +153,7 @@ final class GatherPlanner {
         case PIPELINED, BULK -> pipelined();
         case DIRECT -> direct();
         case RING -> ring();
+        case DOUBLING -> doubling();
         case UNFUSED -> unfused();
       }
       if (beside && method != Method.UNFUSED) {
@@ -151,7 +180,7 @@ final class GatherPlanner {
         int piece = chunk + 1;
         int at = chunk;
         program.copy(comm, piece, peers.stream().map(p -> fetch(p, chunks.rows(p, at))).toList());
-        arrived(piece, peers.stream().map(peer -> chunks.rows(peer, at)).toList());
+        arrived(piece, chunk, peers);
       }
       copyOwn();
     }
@@ -172,9 +201,8 @@ final class GatherPlanner {
       for (int peer : peers) {
         for (int chunk = 0; chunk < chunks.count(); chunk++) {
           piece++;
-          var rows = chunks.rows(peer, chunk);
-          program.copy(comm, piece, List.of(fetch(peer, rows)));
-          arrived(piece, List.of(rows));
+          program.copy(comm, piece, List.of(fetch(peer, chunks.rows(peer, chunk))));
+          arrived(piece, chunk, List.of(peer));
         }
       }
       copyOwn();
@@ -202,10 +230,83 @@ final class GatherPlanner {
           var rows = chunks.rows(source, chunk);
           var from = step == 1 ? shard(source, rows) : whole.on(previous, rows);
           program.copy(comm, piece, from, whole.on(rank, rows));
-          arrived(piece, List.of(rows));
+          arrived(piece, chunk, List.of(source));
         }
       }
       copyOwn();
+    }
+
+    /// In rounds: each rank fetches from a partner all rows that the partner has. Before a round of
+    /// distance d a rank has the rows of all ranks that differ from it by a multiple of 2d, and
+    /// after it by a multiple of d; so the last round ends with all rows. The partner is d away; if
+    /// that rank does not exist, the one d below has the same rows.
+    ///
+    /// The farthest partners come first, while there are few rows: if each host has as many ranks
+    /// as the others, a power of two, a row arrives at each other host once.
+    ///
+    /// Rank 0 of 4, `allGatherGemm`, `doubling()`:
+    ///
+    /// ```
+    /// comm    > fetch 1 @2 > fetch 2 @1 >
+    ///         ^ begun @2   ^ landed 2 @1
+    ///                                   ^ read @1,2
+    /// gemm-0  | gemm own   | gemm 1     | gemm 2 |
+    /// ```
+    private void doubling() {
+      multiplyOwn();
+      int ranks = program.ranks();
+      int piece = 0;
+      for (int distance = Integer.highestOneBit(ranks - 1); distance > 0; distance /= 2) {
+        int partner = (rank ^ distance) < ranks ? rank ^ distance : rank - distance;
+        if (partner < 0) {
+          continue;
+        }
+        int twice = 2 * distance;
+        var sources =
+            IntStream.iterate(partner % twice, source -> source < ranks, source -> source + twice)
+                .boxed()
+                .toList();
+        for (int chunk = 0; chunk < chunks.count(); chunk++) {
+          piece++;
+          int at = chunk;
+          var moves =
+              sources.stream().map(source -> pass(partner, source, chunks.rows(source, at)));
+          program.copy(comm, piece, joined(moves.toList()));
+          arrived(piece, chunk, sources);
+        }
+      }
+      copyOwn();
+    }
+
+    /// Fetches a source's rows from a holder.
+    private Move pass(int holder, int source, Slice rows) {
+      var from = source == holder ? shard(source, rows) : gathered(holder, source, rows);
+      return new Move(from, gathered(rank, source, rows));
+    }
+
+    /// Joins moves of consecutive rows.
+    private static List<Move> joined(List<Move> moves) {
+      var joined = new ArrayList<Move>();
+      for (var move :
+          moves.stream().sorted(Comparator.comparingLong(move -> move.to().row())).toList()) {
+        if (!joined.isEmpty()
+            && follows(joined.getLast().from(), move.from())
+            && follows(joined.getLast().to(), move.to())) {
+          var before = joined.removeLast();
+          joined.add(new Move(both(before.from(), move.from()), both(before.to(), move.to())));
+        } else {
+          joined.add(move);
+        }
+      }
+      return joined;
+    }
+
+    private static boolean follows(Region region, Region next) {
+      return region.buffer().equals(next.buffer()) && region.slice().end() == next.row();
+    }
+
+    private static Region both(Region region, Region next) {
+      return region.rows(new Slice(region.row(), region.rows() + next.rows()));
     }
 
     /// First all communication, then the whole multiplication.
@@ -242,14 +343,15 @@ final class GatherPlanner {
       }
     }
 
-    /// Multiplies rows that arrive.
-    private void arrived(int piece, List<Slice> rows) {
-      if (beside || rows.stream().allMatch(Slice::isEmpty)) {
+    /// Multiplies the rows of a chunk that arrive from some ranks.
+    private void arrived(int piece, int chunk, List<Integer> sources) {
+      if (beside) {
         return;
       }
       var tiles = new ArrayList<Tile>();
-      for (var some : rows) {
-        tiles.add(new Tile(whole.on(rank, some), gemm.output.on(rank, some)));
+      for (int source : sources) {
+        var rows = chunks.rows(source, chunk);
+        tiles.add(new Tile(gathered(rank, source, rows), gemm.output.on(rank, rows)));
       }
       multiply(piece, tiles);
     }

@@ -131,6 +131,7 @@ final class ScatterPlanner {
         case PIPELINED, BULK -> pipelined();
         case DIRECT -> direct();
         case RING -> ring();
+        case DOUBLING -> throw new IllegalStateException("doubling adds nothing");
         case UNFUSED -> unfused();
       }
       spread.ifPresent(this::receive);

@@ -72,6 +72,7 @@ public final class Theme {
           "pipelined", new Color(0x332288),
           "direct", new Color(0x44AA99),
           "ring", new Color(0xCC6677),
+          "doubling", new Color(0x88CCEE),
           "bulk", new Color(0xDDCC77));
 
   /// Colours of other series in the order of use.
