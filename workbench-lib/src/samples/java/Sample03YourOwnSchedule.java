@@ -50,7 +50,8 @@ void main() {
   IO.println("findings: " + own.findings());
 
   // The same schedule without rank 1's waits for inputs.
-  var broken = own.without(1, step -> step instanceof Step.Wait wait && wait.flag().name().equals("begun"));
+  var broken =
+      own.without(1, step -> step instanceof Step.Wait wait && wait.flag().name().equals("begun"));
   IO.println("without a wait: " + broken.findings().getFirst());
   try {
     Pipeline.on(world).schedule(broken).build();

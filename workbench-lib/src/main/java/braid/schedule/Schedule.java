@@ -264,8 +264,8 @@ public final class Schedule implements Displayable {
     /// });
     /// ```
     ///
-    /// The planner runs at least once per rank and appends the same steps each time. The check
-    /// does not rely on how signals were added: see [Schedule#check].
+    /// The planner runs at least once per rank and appends the same steps each time. The check does
+    /// not rely on how signals were added: see [Schedule#check].
     public Schedule ordered(Consumer<Program> planner) {
       return Loaded.TOOLS.ordered(
           this,
