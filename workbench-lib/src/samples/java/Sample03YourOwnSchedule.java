@@ -17,40 +17,30 @@ void main() {
   int ranks = world.size();
   var problem = GemmSpec.allGatherGemm(768, 512, 256);
 
-  // Every rank has these buffers, flags and lanes. Steps of a lane run in order; lanes run side by
-  // side. Other ranks reach symmetric buffers.
+  // Every rank has these buffers and lanes. Steps of a lane run in order; lanes run side by side.
+  // Other ranks reach symmetric buffers.
   var plan = Schedule.on(problem, ranks);
   var input = plan.symmetric(Part.INPUT);
   var weight = plan.local(Part.WEIGHT);
   var output = plan.local(Part.OUTPUT);
   var gathered = plan.local("gathered", problem.dtype(), problem.m(), problem.k());
-  var begun = plan.flag("begun", ranks); // my input is written: you may read it
-  var read = plan.flag("read", ranks); // I no longer read your input
   var copies = plan.lane("copies", Lane.Role.COMMUNICATION);
   var math = plan.lane("math", Lane.Role.COMPUTE);
 
   // The steps of each rank: fetch the rows of one rank after another, and multiply each while the
-  // next ones travel.
+  // next ones travel. Signals and waits follow from the rows that the steps read and write.
   IntFunction<Slice> rows = rank -> new Slice(0, problem.m()).part(ranks, rank);
   var own =
-      plan.steps(
+      plan.ordered(
               p -> {
                 int me = p.rank();
-                int[] peers = IntStream.range(0, ranks).filter(rank -> rank != me).toArray();
-                for (int peer : peers) {
-                  p.signal(copies, begun, peer);
-                }
                 p.prepare(math, weight.on(me));
                 p.gemm(math, me, input.on(me), weight.on(me), output.on(me, rows.apply(me)));
-                for (int peer : peers) {
+                for (int i = 1; i < ranks; i++) {
+                  int peer = (me + i) % ranks;
                   var fetched = gathered.on(me, rows.apply(peer));
-                  p.await(copies, begun, peer); // matches the peer's signal of begun
                   p.copy(copies, peer, input.on(peer), fetched);
-                  p.after(math, peer, copies);
                   p.gemm(math, peer, fetched, weight.on(me), output.on(me, rows.apply(peer)));
-                }
-                for (int peer : peers) {
-                  p.signal(copies, read, peer).await(copies, read, peer);
                 }
               })
           .named("fetch by fetch");
@@ -60,7 +50,8 @@ void main() {
   IO.println("findings: " + own.findings());
 
   // The same schedule without rank 1's waits for inputs.
-  var broken = own.without(1, step -> step instanceof Step.Wait wait && wait.flag().equals(begun));
+  var broken =
+      own.without(1, step -> step instanceof Step.Wait wait && wait.flag().name().equals("begun"));
   IO.println("without a wait: " + broken.findings().getFirst());
   try {
     Pipeline.on(world).schedule(broken).build();

@@ -255,6 +255,17 @@ public final class Schedule implements Displayable {
     /// rows happen in the order of its program, a read of rows that another rank writes after the
     /// write; see [Program#round] for rows that are written several times. Also honors signals and
     /// marks that the planner states itself.
+    ///
+    /// ```java
+    /// var own = plan.ordered(p -> {
+    ///   int me = p.rank();
+    ///   p.copy(comm, peer, input.on(peer), fetched.on(me));
+    ///   p.gemm(math, peer, fetched.on(me), weight.on(me), output.on(me)); // waits for the copy
+    /// });
+    /// ```
+    ///
+    /// The planner runs at least once per rank and appends the same steps each time. The check does
+    /// not rely on how signals were added: see [Schedule#check].
     public Schedule ordered(Consumer<Program> planner) {
       return Loaded.TOOLS.ordered(
           this,

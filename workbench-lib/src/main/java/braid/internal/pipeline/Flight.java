@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 /// All streams of a rank are joined at the end of every iteration. So within a rank an iteration
 /// starts as if the host had synchronized before it. Ranks need no further synchronization: a rank
 /// raises `begun` of an iteration only after the join, and all signals are raised by streams, not
-/// by the host. `Handshake` limits the number of iterations between two ranks.
+/// by the host. `read` lets a rank end an iteration only after the others' last use of its memory.
 public final class Flight implements AutoCloseable {
   private static final int MIN_IN_FLIGHT = 2;
   private static final long LONG_ITERATION_NANOS = 100_000_000;
