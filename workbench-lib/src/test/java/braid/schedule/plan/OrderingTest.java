@@ -61,9 +61,9 @@ final class OrderingTest {
             "comm: wait for begun[0] from rank 0",
             "comm: copy of input@0[0..3] to inbox@1[0..3]",
             "comm: mark 0",
-            "comm: signal read[1] to rank 0",
             "math: wait for mark 0",
-            "math: sum to kept@1[0..3]");
+            "math: sum to kept@1[0..3]",
+            "comm: signal read[1] to rank 0");
   }
 
   @Test
