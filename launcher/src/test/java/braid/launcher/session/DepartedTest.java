@@ -86,7 +86,7 @@ class DepartedTest {
         "all.allReduce(x);      | `world`",
         "all.receive(x, 1);     | rank 1 to send",
         "all.send(x, 1);        | rank 1 to receive",
-        "pipe.run();            | begun from rank",
+        "pipe.run();            | begun[1] from rank 1",
         "pipe.verify();         | waited for",
         "Tuner.on(world).gemm(GemmSpec.allGatherGemm(48, 32, 16)).run(); | `world`",
       })
