@@ -33,6 +33,10 @@ def missing_lines(text, ranks):
     ]
 
 
+# Reads a line from the client and prints it.
+READING = 'var line = new java.util.Scanner(System.in).nextLine(); System.out.println("<" + line + ">");'
+
+
 class FourRanksTest(KernelCase):
     RANKS = 4
 
@@ -276,11 +280,9 @@ class TrapTest(KernelCase):
         )
         self.assertEqual([], self.history(hist_access_type="range", session=9, start=1, stop=99))
 
-    READING = 'var line = new java.util.Scanner(System.in).nextLine(); System.out.println("<" + line + ">");'
-
     def test_trap_08_rank_0_reads_a_line_from_the_client(self):
         msg_id = self.kernel.execute(
-            'if (System.getenv("RANK").equals("0")) {' + self.READING + "}", allow_stdin=True
+            'if (System.getenv("RANK").equals("0")) {' + READING + "}", allow_stdin=True
         )
         asked = self.kernel.client.get_stdin_msg(timeout=TIMEOUT_S)
         self.assertEqual("input_request", asked["msg_type"])
@@ -291,7 +293,7 @@ class TrapTest(KernelCase):
 
     def test_trap_08_a_read_that_nobody_answers_is_interrupted(self):
         msg_id = self.kernel.execute(
-            'if (System.getenv("RANK").equals("0")) {' + self.READING + "}", allow_stdin=True
+            'if (System.getenv("RANK").equals("0")) {' + READING + "}", allow_stdin=True
         )
         self.kernel.client.get_stdin_msg(timeout=TIMEOUT_S)
         self.kernel.manager.interrupt_kernel()
@@ -299,7 +301,7 @@ class TrapTest(KernelCase):
         self.assertEqual("3", self.kernel.run("1 + 2").result())
 
     def test_trap_08_a_read_where_input_is_not_allowed_fails_and_says_why(self):
-        ran = self.kernel.run('if (System.getenv("RANK").equals("0")) {' + self.READING + "}")
+        ran = self.kernel.run('if (System.getenv("RANK").equals("0")) {' + READING + "}")
         self.assertEqual("error", ran.reply["status"])
         self.assertIn("allow_stdin is false", ran.stderr)
 
@@ -365,6 +367,10 @@ sys.stdin.read()
 
 
 class BadMessagesTest(unittest.TestCase):
+    def receive(self, socket):
+        self.assertTrue(socket.poll(TIMEOUT_S * 1000), "no answer")
+        return b"".join(socket.recv_multipart())
+
     def test_trap_09_what_is_no_message_is_dropped_counted_and_told_once(self):
         kernel = Kernel(1)
         self.addCleanup(kernel.close)
@@ -389,16 +395,23 @@ class BadMessagesTest(unittest.TestCase):
         context = zmq.Context()
         context.linger = 0  # of all sockets, also those that are collected before the end
         self.addCleanup(context.destroy, linger=0)
+        sockets = {}
         for channel in ("shell", "control", "stdin"):
             socket = context.socket(zmq.DEALER)
+            socket.identity = b"one client"  # a cell of its shell asks its stdin
             socket.connect(f"tcp://{connection['ip']}:{connection[channel + '_port']}")
+            sockets[channel] = socket
             for frames in bad:
                 socket.send_multipart(frames)
-            if channel != "stdin":
-                # The kernel still answers this socket, so it has read all earlier messages.
-                socket.send_multipart(good)
-                self.assertTrue(socket.poll(TIMEOUT_S * 1000), channel)
-                self.assertIn(b"kernel_info_reply", b"".join(socket.recv_multipart()))
+        # The kernel still answers these sockets, so it has read all earlier messages.
+        for channel in ("shell", "control"):
+            sockets[channel].send_multipart(good)
+            self.assertIn(b"kernel_info_reply", self.receive(sockets[channel]))
+        reading = session.msg("execute_request", {"code": READING, "allow_stdin": True})
+        sockets["shell"].send_multipart(session.serialize(reading))
+        self.assertIn(b"input_request", self.receive(sockets["stdin"]))
+        sockets["stdin"].send_multipart(session.serialize(session.msg("input_reply", {"value": "a line"})))
+        self.assertIn(b"execute_reply", self.receive(sockets["shell"]))
         self.assertEqual("3", kernel.run("1 + 2").result())
         kernel.ask("shutdown_request", {"restart": False}, channel="control")
         self.assertEqual(0, kernel.manager.provisioner.process.wait(TIMEOUT_S))

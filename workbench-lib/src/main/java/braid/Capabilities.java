@@ -173,7 +173,7 @@ public final class Capabilities {
       case ALL_GATHER_GEMM ->
           switch (method) {
             case RING -> "only links between neighbors; input by rows";
-            case DOUBLING -> "the farthest rank first; input by rows";
+            case DOUBLING -> "input by rows";
             case PIPELINED, DIRECT, BULK, UNFUSED -> "input by rows";
           };
       case GEMM_REDUCE_SCATTER ->

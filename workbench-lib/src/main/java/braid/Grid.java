@@ -216,7 +216,7 @@ final class Grid {
   private static Tuning tuning(Tuning method, int splits, int streams, Transport transport) {
     return switch (method) {
       case Overlap bulk when bulk.method() == Method.BULK -> bulk.over(transport);
-      case Overlap other -> overlap(other.method(), splits).streams(streams).over(transport);
+      case Overlap other -> Overlap.of(other.method(), splits).streams(streams).over(transport);
       case ContextParallel other -> other.splits(splits).streams(streams).over(transport);
     };
   }
@@ -230,18 +230,7 @@ final class Grid {
   }
 
   private static Tuning base(Method method) {
-    return overlap(method, 1);
-  }
-
-  private static Overlap overlap(Method method, int splits) {
-    return switch (method) {
-      case PIPELINED -> Overlap.pipelined(splits);
-      case DIRECT -> Overlap.direct(splits);
-      case RING -> Overlap.ring(splits);
-      case DOUBLING -> Overlap.doubling(splits);
-      case BULK -> Overlap.bulk();
-      case UNFUSED -> Overlap.unfused();
-    };
+    return Overlap.of(method, 1);
   }
 
   /// Returns the tunings of a method of attention: two levels have one per group that exchanges

@@ -57,17 +57,6 @@ class OwnTensorsTest {
     };
   }
 
-  private static Overlap overlap(Method method) {
-    return switch (method) {
-      case PIPELINED -> Overlap.pipelined(2);
-      case DIRECT -> Overlap.direct(2);
-      case RING -> Overlap.ring(2);
-      case DOUBLING -> Overlap.doubling(2);
-      case BULK -> Overlap.bulk();
-      case UNFUSED -> Overlap.unfused();
-    };
-  }
-
   private static Stream<Arguments> ways() {
     return Capabilities.host().stream()
         .filter(Capabilities.Row::supported)
@@ -143,7 +132,7 @@ class OwnTensorsTest {
         world -> {
           var tensors = new EnumMap<Part, Tensor>(Part.class);
           parts(spec).forEach(part -> tensors.put(part, allocate(world, spec, part, memory)));
-          var builder = Pipeline.on(world).gemm(spec).overlap(overlap(method));
+          var builder = Pipeline.on(world).gemm(spec).overlap(Overlap.of(method, 2));
           tensors.forEach((part, tensor) -> bind(builder, part, tensor));
           try (var pipe = builder.build()) {
             for (int round = 0; round < ROUNDS; round++) {
@@ -188,7 +177,7 @@ class OwnTensorsTest {
         world -> {
           var input = allocate(world, spec, Part.INPUT, memory);
           var whole = allocate(world, spec, Part.GATHERED_INPUT, memory);
-          var builder = Pipeline.on(world).gemm(spec).overlap(overlap(method));
+          var builder = Pipeline.on(world).gemm(spec).overlap(Overlap.of(method, 2));
           bind(builder, Part.INPUT, input);
           bind(builder, Part.GATHERED_INPUT, whole);
           try (var pipe = builder.build()) {
@@ -488,7 +477,7 @@ class OwnTensorsTest {
         }
         for (int ranks : new int[] {1, 2, 4}) {
           var spec = spec(pattern, ranks);
-          var schedule = Schedule.of(spec, overlap(row.method()), ranks);
+          var schedule = Schedule.of(spec, Overlap.of(row.method(), 2), ranks);
           for (var part : parts(spec)) {
             assertThat(Staging.of(schedule, EnumSet.of(part)).findings())
                 .as("%s, %s, %d ranks, %s", spec, row.method(), ranks, part)

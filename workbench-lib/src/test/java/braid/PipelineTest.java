@@ -350,7 +350,7 @@ class PipelineTest {
           for (var row : Capabilities.host()) {
             if (!row.supported() && row.kind() == MemoryKind.NATIVE) {
               var spec = PipelineCases.spec(row.pattern(), 24, 16, 8, 48);
-              var tuning = PipelineCases.overlap(row.method(), 2).over(row.transport());
+              var tuning = Overlap.of(row.method(), 2).over(row.transport());
               assertThatThrownBy(() -> Pipeline.on(world).gemm(spec).overlap(tuning).build())
                   .hasMessageStartingWith(
                       "%s does not exist for %s".formatted(row.method(), row.pattern()))

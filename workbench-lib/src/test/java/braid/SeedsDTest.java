@@ -56,7 +56,7 @@ class SeedsDTest {
         world -> {
           var beside = GemmSpec.besideAllGather(24, 4, 8, 40);
           for (var method : Method.values()) {
-            verify(world, beside, PipelineCases.overlap(method, 2));
+            verify(world, beside, Overlap.of(method, 2));
           }
         });
   }
@@ -118,7 +118,7 @@ class SeedsDTest {
           for (var method : Method.values()) {
             if (method.unsupported(pattern).isEmpty()) {
               var spec = PipelineCases.spec(pattern, 23, 13, 7, 50);
-              var tuning = PipelineCases.overlap(method, 2).replay();
+              var tuning = Overlap.of(method, 2).replay();
               try (var pipe = Pipeline.on(world).gemm(spec).overlap(tuning).build()) {
                 // Recorded by the first run, replayed by the others.
                 pipe.run();
@@ -147,10 +147,7 @@ class SeedsDTest {
           for (var pattern : Pattern.values()) {
             for (var method : Method.values()) {
               if (method.unsupported(pattern).isEmpty()) {
-                verify(
-                    world,
-                    PipelineCases.spec(pattern, 31, 7, 5, 71),
-                    PipelineCases.overlap(method, 4));
+                verify(world, PipelineCases.spec(pattern, 31, 7, 5, 71), Overlap.of(method, 4));
               }
             }
           }
@@ -193,10 +190,7 @@ class SeedsDTest {
                   GemmSpec.gemmAllReduce(8, 4, 4), GemmSpec.gemmReduceScatter(8, 4, 4)
                 }) {
               try (var pipe =
-                  Pipeline.on(world)
-                      .gemm(spec.bias())
-                      .overlap(PipelineCases.overlap(method, 2))
-                      .build()) {
+                  Pipeline.on(world).gemm(spec.bias()).overlap(Overlap.of(method, 2)).build()) {
                 pipe.input().fill(1);
                 pipe.weight().fill(1);
                 pipe.bias().fill(100);
@@ -266,10 +260,7 @@ class SeedsDTest {
         world -> {
           for (var method : Method.values()) {
             if (method.unsupported(pattern).isEmpty()) {
-              verify(
-                  world,
-                  PipelineCases.spec(pattern, 9, 5, 7, 11),
-                  PipelineCases.overlap(method, 2));
+              verify(world, PipelineCases.spec(pattern, 9, 5, 7, 11), Overlap.of(method, 2));
             }
           }
         });

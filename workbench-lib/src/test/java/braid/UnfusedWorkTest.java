@@ -83,7 +83,7 @@ class UnfusedWorkTest {
             var byMethod = new EnumMap<Method, Work>(Method.class);
             for (var method : Method.values()) {
               if (method.unsupported(pattern).isEmpty()) {
-                byMethod.put(method, work(world, spec, PipelineCases.overlap(method, 2)));
+                byMethod.put(method, work(world, spec, Overlap.of(method, 2)));
               }
             }
             assertThat(byMethod).containsKey(Method.UNFUSED);

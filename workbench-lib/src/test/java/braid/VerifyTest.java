@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.VerifiedInputs.Kind;
-import braid.internal.selftest.PipelineCases;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.Method;
@@ -195,7 +194,7 @@ class VerifyTest {
     LocalRanks.run(
         3,
         world -> {
-          var tuning = PipelineCases.overlap(method, 2);
+          var tuning = Overlap.of(method, 2);
           for (int seed = 0; seed < 5; seed++) {
             var spec = GemmSpec.gemmReduceScatter(12, 12, 48).dtype(DType.FP16);
             try (var pipe = pipeline(world, spec, tuning, Kind.NEAR_OVERFLOW, seed)) {

@@ -24,8 +24,7 @@ public enum Method {
   /// Returns why the method cannot overlap the pattern; empty if it can.
   public String unsupported(Pattern pattern) {
     if (this == BULK && !pattern.beside()) {
-      return "the multiplication needs the communicated data, so the two cannot run side by side in one"
-          + " piece; the nearest is pipelined(1)";
+      return "its multiplication needs all communicated data first; the nearest is pipelined(1)";
     }
     boolean gathers =
         pattern == Pattern.ALL_GATHER_GEMM || pattern == Pattern.GEMM_BESIDE_ALL_GATHER;

@@ -154,10 +154,11 @@ public record Overlap(
     }
   }
 
-  private static Overlap of(Method method, int splits) {
+  /// Returns a method in that number of chunks; in one if it has no chunks.
+  public static Overlap of(Method method, int splits) {
     var draft = new Draft();
     draft.method = method;
-    draft.splits = splits;
+    draft.splits = method == Method.BULK || method == Method.UNFUSED ? 1 : splits;
     return draft.done();
   }
 

@@ -144,17 +144,6 @@ final class ScheduleCases {
         .toList();
   }
 
-  static Overlap how(Method method, int splits) {
-    return switch (method) {
-      case PIPELINED -> Overlap.pipelined(splits);
-      case DIRECT -> Overlap.direct(splits);
-      case RING -> Overlap.ring(splits);
-      case DOUBLING -> Overlap.doubling(splits);
-      case BULK -> Overlap.bulk();
-      case UNFUSED -> Overlap.unfused();
-    };
-  }
-
   static GemmSpec spec(Pattern pattern, int m, int n, int k, long beside) {
     return switch (pattern) {
       case ALL_GATHER_GEMM -> GemmSpec.allGatherGemm(m, n, k);
@@ -259,9 +248,9 @@ final class ScheduleCases {
 
   private static List<Case> of(GemmWay way, int ranks) {
     var cases = new ArrayList<Case>();
-    var even = spec(way.pattern(), 64 * ranks, 16 * ranks, 8 * ranks, 64L * ranks);
-    var uneven = spec(way.pattern(), 23 * ranks - 1, 13 + ranks, 7 + ranks, 23L * ranks - 1);
-    var tiny = spec(way.pattern(), ranks, ranks, ranks, ranks);
+    var even = spec(way.pattern(), 64 * ranks, 16 * ranks, 8 * ranks, 48L * ranks + 3);
+    var uneven = spec(way.pattern(), 23 * ranks - 1, 13 + ranks, 7 + ranks, 31L * ranks - 2);
+    var tiny = spec(way.pattern(), ranks, ranks, ranks, 2L * ranks);
     for (var order : ChunkOrder.values()) {
       for (int splits : ranks <= ALL_CASES_RANKS ? List.of(1, 4, 7) : List.of(3)) {
         add(cases, even, way.method(), splits, ranks, how -> how.order(order));
@@ -319,7 +308,7 @@ final class ScheduleCases {
       int ranks,
       UnaryOperator<Overlap> change) {
     boolean whole = method == Method.BULK || method == Method.UNFUSED;
-    var how = change.apply(how(method, whole ? 1 : splits));
+    var how = change.apply(Overlap.of(method, whole ? 1 : splits));
     if ((!whole || splits == 1 || splits == 3) && isPossible(spec, how, ranks)) {
       cases.add(new GemmCase(spec, how, ranks));
     }

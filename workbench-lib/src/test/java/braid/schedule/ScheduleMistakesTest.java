@@ -272,7 +272,7 @@ final class ScheduleMistakesTest {
 
   /// Without the mark, multiplications may read rows that have not arrived.
   @Test
-  void whatFollowsFromARaceIsNotReported() {
+  void consequencesOfARaceAreNotReported() {
     var schedule = Schedule.of(GemmSpec.allGatherGemm(40, 8, 8), Overlap.pipelined(4), 5);
     assertThat(schedule.findings()).isEmpty();
     var unmarked = schedule.without(1, Step.After.class::isInstance);

@@ -43,7 +43,7 @@ final class RankCluster implements AutoCloseable {
   /// Number of hardware queues that CUDA gives a process.
   private static final String QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS";
 
-  /// Where CUDA looks for the daemon of MPS.
+  /// Folder of the daemon of MPS.
   private static final String MPS = "CUDA_MPS_PIPE_DIRECTORY";
 
   private final String token;

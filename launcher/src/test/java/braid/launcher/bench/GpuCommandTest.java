@@ -19,6 +19,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -265,9 +266,20 @@ class GpuCommandTest {
   void theCommandRunsOnTheHost(@TempDir Path directory) throws Exception {
     var file = directory.resolve("table.md");
     var ran =
-        Ran.here(
-            "bench",
-            "gpu",
+        Ran.here(small(1, file, "bench", "gpu", "--machine", "h100x8").toArray(String[]::new));
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(ran.err()).contains("only Braid is timed: the backend is host", "round 1 of 1");
+    assertThat(ran.out())
+        .contains("| GEMM all-reduce 4 × 64 × 224 | – | ", "| Braid | unfused")
+        .doesNotContain("PyTorch | fused");
+    assertThat(Files.readString(file)).isEqualTo(ran.out());
+  }
+
+  /// Returns the options of a small benchmark on the host, after some others.
+  private static Stream<String> small(int rounds, Path file, String... first) {
+    return Stream.concat(
+        Stream.of(first),
+        Stream.of(
             "-n",
             "2",
             "--backend",
@@ -279,20 +291,12 @@ class GpuCommandTest {
             "--iterations",
             "2",
             "--rounds",
-            "1",
-            "--machine",
-            "h100x8",
+            Integer.toString(rounds),
             "--markdown",
-            file.toString());
-    assertThat(ran.exitCode()).as(ran.err()).isZero();
-    assertThat(ran.err()).contains("only Braid is timed: the backend is host", "round 1 of 1");
-    assertThat(ran.out())
-        .contains("| GEMM all-reduce 4 × 64 × 224 | – | ", "| Braid | unfused")
-        .doesNotContain("PyTorch | fused");
-    assertThat(Files.readString(file)).isEqualTo(ran.out());
+            file.toString()));
   }
 
-  /// What was measured survives the end of the process in a later round.
+  /// A process that ends in a later round leaves the rounds before it.
   @Test
   void theTablesAreWrittenAfterEachRound(@TempDir Path directory) {
     var file = directory.resolve("table.md");
@@ -309,22 +313,7 @@ class GpuCommandTest {
         };
     var command = new CommandLine(new GpuCommand());
     command.setErr(new PrintWriter(err)).setOut(new PrintWriter(new StringWriter()));
-    int exit =
-        command.execute(
-            "-n",
-            "2",
-            "--backend",
-            "host",
-            "--divide",
-            "128",
-            "--only",
-            "all-reduce 4 ",
-            "--iterations",
-            "2",
-            "--rounds",
-            "2",
-            "--markdown",
-            file.toString());
+    int exit = command.execute(small(2, file).toArray(String[]::new));
     assertThat(exit).as(err.toString()).isZero();
     assertThat(early.get()).contains("| GEMM all-reduce 4 × 64 × 224 | Braid | unfused");
     assertThat(read(file)).isNotEqualTo(early.get());

@@ -11,6 +11,7 @@ import braid.internal.rank.Closing;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
+import braid.model.Overlap;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
 import java.util.ArrayDeque;
@@ -40,7 +41,7 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
       if (row.supported()) {
         for (var tensors : Tensors.values()) {
           for (var dtype : AttentionCase.DTYPES) {
-            var tuning = PipelineCases.overlap(row.method(), SPLITS).over(row.transport());
+            var tuning = Overlap.of(row.method(), SPLITS).over(row.transport());
             var spec = spec(row.pattern(), ranks).dtype(dtype);
             cases.add(new BoundTensorsCase(new PipelineCase(spec, tuning), tensors));
           }

@@ -79,18 +79,7 @@ public final class PipelineCases {
 
   private static Overlap how(Capabilities.Row row, GemmSpec spec, int ranks) {
     int splits = Math.min(SPLITS, mostSplits(spec, row.method(), ranks));
-    return overlap(row.method(), splits).over(row.transport());
-  }
-
-  public static Overlap overlap(Method method, int splits) {
-    return switch (method) {
-      case PIPELINED -> Overlap.pipelined(splits);
-      case DIRECT -> Overlap.direct(splits);
-      case RING -> Overlap.ring(splits);
-      case DOUBLING -> Overlap.doubling(splits);
-      case BULK -> Overlap.bulk();
-      case UNFUSED -> Overlap.unfused();
-    };
+    return Overlap.of(row.method(), splits).over(row.transport());
   }
 
   private static List<GemmSpec> sizes(Pattern pattern, int ranks) {
@@ -137,7 +126,7 @@ public final class PipelineCases {
   private static void addFeaturesAndOptions(
       Pattern pattern, Method method, int ranks, List<PipelineCase> cases) {
     var spec = uneven(pattern, ranks);
-    var tuning = overlap(method, SPLITS);
+    var tuning = Overlap.of(method, SPLITS);
     for (var features : features(pattern)) {
       for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP16, DType.FP8_E4M3)) {
         cases.add(new PipelineCase(with(spec.dtype(dtype), features), tuning));

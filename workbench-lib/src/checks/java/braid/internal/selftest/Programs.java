@@ -270,7 +270,7 @@ public record Programs(
     private Overlap how(Capabilities.Row row, GemmSpec spec, int members) {
       var method = row.method();
       var tuning =
-          PipelineCases.overlap(method, 1 + random.nextInt(MOST_SPLITS))
+          Overlap.of(method, 1 + random.nextInt(MOST_SPLITS))
               .over(row.transport())
               .order(any(orders(method)))
               .priority(any(List.of(Priority.values())));

@@ -119,10 +119,8 @@ public final class StoreServer implements AutoCloseable {
         serve(frames, rank);
       }
     } catch (IOException | BufferUnderflowException e) {
-      if (!closed && rank < 0) {
-        log.repeated(
-            "the store refused a connection: " + e.getMessage(),
-            "the store refused %s: %s".formatted(socket.getRemoteSocketAddress(), e.getMessage()));
+      if (rank < 0) {
+        refuse(socket, String.valueOf(e.getMessage()));
       }
       // A rank whose connection breaks counts as disconnected, below.
     } finally {
@@ -134,6 +132,15 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
+  private void refuse(Socket socket, String reason) {
+    if (!closed) {
+      log.repeated(
+          "the store refused a connection: " + reason,
+          "the store refused %s: %s".formatted(socket.getRemoteSocketAddress(), reason));
+    }
+  }
+
+  /// Returns the rank that connects; -1 if it is refused.
   private int welcome(Socket socket, Frames frames) throws IOException {
     socket.setSoTimeout(Math.toIntExact(HELLO.toMillis()));
     var hello = frames.receiveHello();
@@ -147,8 +154,14 @@ public final class StoreServer implements AutoCloseable {
                     ? "rank " + rank + " is connected already; is RANK set twice?"
                     : "";
     if (!refusal.isEmpty()) {
-      frames.sendWelcome(refusal);
-      throw new IOException(refusal);
+      // Logged first: whoever reads the answer finds the line.
+      refuse(socket, refusal);
+      try {
+        frames.sendWelcome(refusal);
+      } catch (IOException e) {
+        // It has left; the line says why it was refused.
+      }
+      return -1;
     }
     table.connected(rank);
     frames.sendWelcome("");

@@ -208,7 +208,7 @@ final class Flow {
               number, " overwrites %s, which the caller gives; write to another buffer", region);
         }
       } else if (!caller && !reads && hasUnknown && !old.value().isKnown()) {
-        // What it should have added to was not written: the two are in the wrong order.
+        // The step that begins the sum comes after this one.
         mistaken |= wiring.step(old.writer()).worksInPlace();
       } else if (!caller
           && !reads

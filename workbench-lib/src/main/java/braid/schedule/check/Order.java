@@ -271,8 +271,8 @@ final class Order {
     for (int i = from; i < end; i++) {
       events.set(sorted[i]);
     }
-    // What a path through the cycle orders counts as ordered. No way out of the deadlock is known,
-    // so steps that have no order even so are a mistake of their own.
+    // All events of the cycle share one clock, so each counts as before the others. Steps without
+    // an order even then are a mistake of their own.
     var clock = new int[ranks * (lanes + 1)];
     for (int event : events.stream().toArray()) {
       for (int other : before[event]) {

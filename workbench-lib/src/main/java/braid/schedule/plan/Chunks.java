@@ -69,11 +69,6 @@ record Chunks(long total, int parts, int count, List<Integer> boundaries, boolea
     return rows;
   }
 
-  /// Returns whether a part has rows.
-  boolean has(int part) {
-    return offset(part, count) > 0;
-  }
-
   /// Returns the number of rows of the largest part.
   long longest() {
     long longest = 0;

@@ -88,13 +88,13 @@ final class Conflicts {
     var active = new EnumMap<Use, List<Touch>>(Use.class);
     for (var touch : all) {
       active.forEach(
-          (use, others) -> {
+          (use, open) -> {
             if (use.conflicts(touch.use())) {
-              others.removeIf(other -> other.end() <= touch.start());
-              for (var other : others) {
-                if (events.lane(other.event()) != events.lane(touch.event())
-                    && other.columns().overlaps(touch.columns())) {
-                  compare(other, touch);
+              open.removeIf(closed -> closed.end() <= touch.start());
+              for (var overlapping : open) {
+                if (events.lane(overlapping.event()) != events.lane(touch.event())
+                    && overlapping.columns().overlaps(touch.columns())) {
+                  compare(overlapping, touch);
                 }
               }
             }
@@ -103,19 +103,19 @@ final class Conflicts {
     }
   }
 
-  private void compare(Touch one, Touch other) {
+  private void compare(Touch one, Touch two) {
     int a = one.event();
-    int b = other.event();
+    int b = two.event();
     int order =
         events.rank(a) == events.rank(b)
             ? Integer.compare(a, b)
             : events.round(a) != events.round(b)
                 ? Integer.compare(events.round(a), events.round(b))
-                : Boolean.compare(one.use() == Use.READ, other.use() == Use.READ);
+                : Boolean.compare(one.use() == Use.READ, two.use() == Use.READ);
     if (order < 0) {
-      pairs.add(a, b, one.use() != Use.READ && other.use() != Use.WRITE);
+      pairs.add(a, b, one.use() != Use.READ && two.use() != Use.WRITE);
     } else if (order > 0) {
-      pairs.add(b, a, other.use() != Use.READ && one.use() != Use.WRITE);
+      pairs.add(b, a, two.use() != Use.READ && one.use() != Use.WRITE);
     }
   }
 
@@ -151,12 +151,12 @@ final class Conflicts {
     }
     // All ranks enter a library call before any of them leaves it.
     int most = calls.stream().mapToInt(List::size).max().orElse(0);
-    for (int at = 0; at < most; at++) {
-      int place = at;
+    for (int call = 0; call < most; call++) {
+      int place = call;
       var meeting = calls.stream().filter(own -> own.size() > place).map(own -> own.get(place));
       var all = meeting.toList();
       all.forEach(
-          call -> all.forEach(entered -> stated.add(events.previous(entered), call, false)));
+          left -> all.forEach(entered -> stated.add(events.previous(entered), left, false)));
     }
   }
 
@@ -213,16 +213,16 @@ final class Conflicts {
     int[][] before(int size) {
       sort();
       var before = new int[size][];
-      int at = 0;
+      int next = 0;
       for (int event = 0; event < size; event++) {
-        int first = at;
-        while (at < count && pairs[at] >> 32 == event) {
-          at++;
+        int first = next;
+        while (next < count && pairs[next] >> 32 == event) {
+          next++;
         }
         before[event] =
-            first == at
+            first == next
                 ? NONE
-                : Arrays.stream(pairs, first, at)
+                : Arrays.stream(pairs, first, next)
                     .mapToInt(pair -> (int) (pair & 0xffffffffL) >>> 1)
                     .distinct()
                     .toArray();

@@ -179,7 +179,8 @@ final class GatherPlanner {
       for (int chunk = 0; chunk < chunks.count(); chunk++) {
         int piece = chunk + 1;
         int at = chunk;
-        program.copy(comm, piece, peers.stream().map(p -> fetch(p, chunks.rows(p, at))).toList());
+        program.copy(
+            comm, piece, peers.stream().map(p -> fetch(p, p, chunks.rows(p, at))).toList());
         arrived(piece, chunk, peers);
       }
       copyOwn();
@@ -201,7 +202,7 @@ final class GatherPlanner {
       for (int peer : peers) {
         for (int chunk = 0; chunk < chunks.count(); chunk++) {
           piece++;
-          program.copy(comm, piece, List.of(fetch(peer, chunks.rows(peer, chunk))));
+          program.copy(comm, piece, List.of(fetch(peer, peer, chunks.rows(peer, chunk))));
           arrived(piece, chunk, List.of(peer));
         }
       }
@@ -228,8 +229,7 @@ final class GatherPlanner {
         for (int chunk = 0; chunk < chunks.count(); chunk++) {
           piece++;
           var rows = chunks.rows(source, chunk);
-          var from = step == 1 ? shard(source, rows) : whole.on(previous, rows);
-          program.copy(comm, piece, from, whole.on(rank, rows));
+          program.copy(comm, piece, List.of(fetch(previous, source, rows)));
           arrived(piece, chunk, List.of(source));
         }
       }
@@ -270,18 +270,12 @@ final class GatherPlanner {
           piece++;
           int at = chunk;
           var moves =
-              sources.stream().map(source -> pass(partner, source, chunks.rows(source, at)));
+              sources.stream().map(source -> fetch(partner, source, chunks.rows(source, at)));
           program.copy(comm, piece, joined(moves.toList()));
           arrived(piece, chunk, sources);
         }
       }
       copyOwn();
-    }
-
-    /// Fetches a source's rows from a holder.
-    private Move pass(int holder, int source, Slice rows) {
-      var from = source == holder ? shard(source, rows) : gathered(holder, source, rows);
-      return new Move(from, gathered(rank, source, rows));
     }
 
     /// Joins moves of consecutive rows.
@@ -320,13 +314,16 @@ final class GatherPlanner {
     /// gemm-0            | gemm 0 |
     /// ```
     private void unfused() {
-      program.copy(comm, 0, peers.stream().map(peer -> fetch(peer, chunks.part(peer))).toList());
+      program.copy(
+          comm, 0, peers.stream().map(peer -> fetch(peer, peer, chunks.part(peer))).toList());
       copyOwn();
       gemm.multiplyAfter(comm, program, input);
     }
 
-    private Move fetch(int source, Slice rows) {
-      return new Move(shard(source, rows), whole.on(rank, rows));
+    /// Fetches a source's rows from a rank that has them.
+    private Move fetch(int holder, int source, Slice rows) {
+      var from = source == holder ? shard(source, rows) : gathered(holder, source, rows);
+      return new Move(from, gathered(rank, source, rows));
     }
 
     private void copyOwn() {

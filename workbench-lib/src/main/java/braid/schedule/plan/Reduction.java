@@ -24,9 +24,6 @@ final class Reduction {
 
   private final int[] uses;
 
-  /// True for events whose clock no other event uses.
-  private final boolean[] exclusive;
-
   /// True for events that come after steps of other ranks.
   private final boolean[] aware;
 
@@ -45,7 +42,6 @@ final class Reduction {
     this.kept = new int[events.size()][];
     this.clocks = new int[events.size()][];
     this.uses = new int[events.size()];
-    this.exclusive = new boolean[events.size()];
     this.aware = new boolean[events.size()];
     var sorted = sorted();
     if (sorted.length < events.size()) {
@@ -110,10 +106,7 @@ final class Reduction {
     var clock = NOTHING;
     boolean owned = false;
     if (certain.length == 1 && events.lane(certain[0]) == events.lane(event)) {
-      int previous = certain[0];
-      clock = clocks[previous];
-      owned = exclusive[previous] && uses[previous] == 1;
-      exclusive[previous] = false;
+      clock = clocks[certain[0]];
     } else {
       for (int earlier : certain) {
         clock = with(clock, owned, earlier);
@@ -143,7 +136,6 @@ final class Reduction {
     kept[event] =
         all.isEmpty() ? NOTHING : all.stream().mapToInt(Integer::intValue).sorted().toArray();
     clocks[event] = clock;
-    exclusive[event] = owned;
     aware[event] = isAware(certain, event) || isAware(kept[event], event);
     var latest = clock;
     for (int end : ends.getOrDefault(event, List.of())) {
@@ -190,17 +182,20 @@ final class Reduction {
     }
   }
 
-  private boolean isBefore(int one, int other, int[] clock) {
-    int lane = events.lane(one);
-    if (lane == events.lane(other)) {
-      return events.place(one) < events.place(other);
+  /// @param clock clock of the later event
+  private boolean isBefore(int earlier, int event, int[] clock) {
+    int lane = events.lane(earlier);
+    if (lane == events.lane(event)) {
+      return events.place(earlier) < events.place(event);
     }
-    return lane < clock.length && clock[lane] >= events.place(one);
+    return lane < clock.length && clock[lane] >= events.place(earlier);
   }
 
-  /// Returns a clock after an event too.
+  /// Returns a clock that is after an event too.
+  ///
+  /// @param owned true if the clock is not shared, so that it may change
   private int[] with(int[] clock, boolean owned, int event) {
-    var all = owned && clock.length > 0 ? clock : Arrays.copyOf(clock, events.lanes());
+    var all = owned ? clock : Arrays.copyOf(clock, events.lanes());
     var earlier = clocks[event];
     for (int lane = 0; lane < earlier.length; lane++) {
       all[lane] = Math.max(all[lane], earlier[lane]);
@@ -228,15 +223,15 @@ final class Reduction {
       }
       while (depth > 0) {
         int event = stack[depth - 1];
-        int other = before(event, next[event]++);
-        if (other == Events.NONE) {
+        int earlier = before(event, next[event]++);
+        if (earlier == Events.NONE) {
           state[event] = 2;
           sorted[count++] = event;
           depth--;
-        } else if (state[other] == 0) {
-          state[other] = 1;
-          stack[depth++] = other;
-        } else if (state[other] == 1) {
+        } else if (state[earlier] == 0) {
+          state[earlier] = 1;
+          stack[depth++] = earlier;
+        } else if (state[earlier] == 1) {
           return Arrays.copyOf(sorted, count);
         }
       }

@@ -121,9 +121,9 @@ final class Simulation {
               lane.index,
               lane.operations.steps[lane.at],
               word
-                  ? "no rank raises it in iteration %d; add the signal or remove the wait"
+                  ? "no rank raises it in iteration %d; let that rank signal it"
                       .formatted(rank.iteration)
-                  : "no lane sets it; add the mark or remove the wait");
+                  : "no lane sets it; set it on the lane that it waits for");
         }
         first = first == null ? lane : first;
       }

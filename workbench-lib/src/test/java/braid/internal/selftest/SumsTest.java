@@ -122,11 +122,11 @@ class SumsTest {
     for (var row : Capabilities.host()) {
       if (row.supported() && row.pattern() == spec.pattern()) {
         int splits = Math.min(3, PipelineCases.mostSplits(spec, row.method(), ranks));
-        ways.add(PipelineCases.overlap(row.method(), splits).over(row.transport()));
+        ways.add(Overlap.of(row.method(), splits).over(row.transport()));
         boolean isThereAlready =
             spec.pattern() == GemmSpec.Pattern.GEMM_ALL_REDUCE && row.method() == Method.UNFUSED;
         if (row.transport() == Transport.COPY_ENGINE && !isThereAlready) {
-          ways.add(PipelineCases.overlap(row.method(), splits).replay().outputInSymmetricMemory());
+          ways.add(Overlap.of(row.method(), splits).replay().outputInSymmetricMemory());
         }
       }
     }

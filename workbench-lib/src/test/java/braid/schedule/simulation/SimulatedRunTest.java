@@ -367,7 +367,7 @@ class SimulatedRunTest {
         .isInstanceOf(BraidException.class)
         .hasMessageMatching(
             "rank 1, lane comm, step \\d+ \\(wait for read\\[0\\] from rank 0\\): no rank raises it in"
-                + " iteration 0; add the signal or remove the wait");
+                + " iteration 0; let that rank signal it");
   }
 
   @Test
@@ -398,8 +398,8 @@ class SimulatedRunTest {
     assertThatThrownBy(() -> schedule.simulate(sharing()))
         .isInstanceOf(BraidException.class)
         .hasMessage(
-            "rank 0, lane comm, step 0 (wait for mark 7): no lane sets it; add the mark or remove the"
-                + " wait");
+            "rank 0, lane comm, step 0 (wait for mark 7): no lane sets it; set it on the lane that it"
+                + " waits for");
   }
 
   @Test
