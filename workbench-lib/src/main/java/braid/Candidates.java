@@ -18,6 +18,7 @@ import braid.schedule.simulation.Machine;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
@@ -36,7 +37,8 @@ final class Candidates {
   private final Timing form;
   private final long order;
   private final Optional<Machine> machine;
-  private final Optional<ProgressBar> progress;
+  private final int configurations;
+  private Optional<ProgressBar> progress = Optional.empty();
 
   /// @param configurations number of candidates without the reference
   /// @param warmup untimed iterations before each measurement
@@ -55,22 +57,15 @@ final class Candidates {
     this.warmup = warmup;
     this.form = form;
     this.machine = machine;
+    this.configurations = configurations;
     order = group.broadcast(seed, ROOT);
-    progress =
-        group.rank() == ROOT
-            ? Optional.of(
-                new ProgressBar(
-                        "tuning",
-                        configurations + 1 + (configurations + 2) * plan.first(),
-                        "building and verifying %d configurations".formatted(configurations + 1),
-                        RankContext.current().outbox())
-                    .ticking())
-            : Optional.empty();
-    int least = Ranking.leastRounds(configurations);
-    if (plan.mostRounds() < least) {
-      note(
-          "%d rounds are too few to call one of %d configurations better; it takes %d: repeats(%d)"
-              .formatted(plan.mostRounds(), configurations, least, least));
+  }
+
+  private void begin(String subject, int steps, String first) {
+    if (group.rank() == ROOT) {
+      progress =
+          Optional.of(
+              new ProgressBar(subject, steps, first, RankContext.current().outbox()).ticking());
     }
   }
 
@@ -143,6 +138,16 @@ final class Candidates {
       SequencedMap<Configuration, Supplier<Work>> work,
       Function<Work, SequencedMap<String, String>> problem,
       List<String> notes) {
+    begin(
+        "tuning",
+        configurations + 1 + (configurations + 2) * plan.first(),
+        "building and verifying %d configurations".formatted(configurations + 1));
+    int least = Ranking.leastRounds(configurations);
+    if (plan.mostRounds() < least) {
+      note(
+          "%d rounds are too few to call one of %d configurations better; it takes %d: repeats(%d)"
+              .formatted(plan.mostRounds(), configurations, least, least));
+    }
     var candidates = new ArrayList<Candidate>();
     var load = new MachineLoad(group);
     notes.forEach(this::note);
@@ -168,6 +173,23 @@ final class Candidates {
             RankContext.current().outbox().publish(RankValues.bundle(study));
           });
       return study;
+    } finally {
+      progress.ifPresent(ProgressBar::close);
+      candidates.reversed().forEach(each -> each.work().close());
+    }
+  }
+
+  /// Measures candidates without verifying them, and publishes nothing: to choose those of a study.
+  Study<?> screen(SequencedMap<Configuration, Supplier<Work>> work) {
+    begin(
+        "searching",
+        (configurations + 2) * plan.first(),
+        "building %d configurations".formatted(configurations + 1));
+    var candidates = new ArrayList<Candidate>();
+    try (var _ = Progress.reportedElsewhere()) {
+      work.forEach(
+          (configuration, built) -> candidates.add(new Candidate(configuration, built.get())));
+      return measure(candidates, new LinkedHashMap<>());
     } finally {
       progress.ifPresent(ProgressBar::close);
       candidates.reversed().forEach(each -> each.work().close());
@@ -230,8 +252,10 @@ final class Candidates {
       slowest = slowestOfAllRanks(rounds.nanos());
       long decided = group.rank() == ROOT ? plan.more(slowest, System.nanoTime() - startNanos) : 0;
       more = group.broadcast(decided, ROOT);
-      int all = entries.size() - 1 + entries.size() * (slowest[0].length + (int) more);
-      progress.ifPresent(bar -> bar.expect(all));
+      if (more > 0) {
+        int all = entries.size() - 1 + entries.size() * (slowest[0].length + (int) more);
+        progress.ifPresent(bar -> bar.expect(all));
+      }
     } while (more > 0);
     group.context().spentDeciding(System.nanoTime() - startNanos);
     return slowest;

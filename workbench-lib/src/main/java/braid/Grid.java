@@ -22,7 +22,11 @@ import org.jspecify.annotations.Nullable;
 /// Tunings that a tuner tries: an exact list, or every combination of the options that the problem
 /// allows.
 final class Grid {
+  /// Workers of a GPU that a search tries.
+  private static final List<Integer> WORKERS = List.of(8, 24);
+
   private final ProcessGroup group;
+  private boolean whole;
   private @Nullable List<Integer> splits;
   private @Nullable List<Integer> streams;
   private @Nullable List<Transport> transports;
@@ -34,6 +38,15 @@ final class Grid {
 
   Grid(ProcessGroup group) {
     this.group = group;
+  }
+
+  /// Takes every value of the options that are not given, instead of a few.
+  void whole() {
+    if (exact != null) {
+      throw new BraidException(
+          "search has no effect beside overlaps, which lists every configuration; leave it out");
+    }
+    whole = true;
   }
 
   /// @param ofFamilies true if schedules of one's own have splits, beside an exact list of tunings
@@ -68,6 +81,10 @@ final class Grid {
   /// @param ofFamilies true if schedules of one's own have splits
   void exactly(List<Tuning> tunings, boolean ofFamilies) {
     SetOnce.check("overlaps", exact);
+    if (whole) {
+      throw new BraidException(
+          "overlaps lists every configuration, so search has no effect beside it; leave it out");
+    }
     if (!given().stream().allMatch(option -> ofFamilies && option.equals("splits"))) {
       throw new BraidException(
           "overlaps lists every configuration, so splits, streams, methods and transports have"
@@ -134,12 +151,13 @@ final class Grid {
     return splits == null ? Tuner.DEFAULT_SPLITS : splits;
   }
 
-  /// Returns the tunings for a problem. An option's value that no possible tuning has is refused;
-  /// other combinations that the problem does not allow are left out, and so are defaults.
+  /// Returns the tunings for a problem. Combinations that the problem does not allow are left out.
   ///
+  /// @param strict true to refuse an option's value that no possible tuning has, false to leave it
+  ///   out
   /// @param notes receives a line if any combination is left out
   /// @throws BraidException if the problem allows no tuning, or not one of the exact list
-  List<Tuning> possible(Problem problem, List<String> notes) {
+  List<Tuning> possible(Problem problem, boolean strict, List<String> notes) {
     if (exact != null) {
       exact.forEach(tuning -> Feasibility.check(problem, tuning, group));
       return exact;
@@ -156,8 +174,9 @@ final class Grid {
     }
     refused.forEach(
         (tuning, refusal) -> {
-          if (possible.isEmpty()
-              || given().stream().anyMatch(option -> !has(possible, option, tuning))) {
+          boolean without =
+              strict && given().stream().anyMatch(option -> !has(possible, option, tuning));
+          if (possible.isEmpty() || without) {
             throw refusal;
           }
         });
@@ -202,10 +221,16 @@ final class Grid {
         splits != null ? splits : ofGemm ? Tuner.DEFAULT_SPLITS : Tuner.DEFAULT_ATTENTION_SPLITS;
     var all = new LinkedHashSet<Tuning>();
     for (var method : tried) {
-      for (var transport : transports == null ? Tuner.DEFAULT_TRANSPORTS : transports) {
-        for (int stream : streams == null ? Tuner.DEFAULT_STREAMS : streams) {
+      for (var transport :
+          values(transports, List.of(Transport.values()), Tuner.DEFAULT_TRANSPORTS)) {
+        for (int stream : values(streams, Tuner.SEARCHED_STREAMS, Tuner.DEFAULT_STREAMS)) {
           for (int split : counts) {
-            all.add(tuning(method, split, stream, transport));
+            var tuning = tuning(method, split, stream, transport);
+            if (whole) {
+              workers(tuning).flatMap(each -> Stream.of(each, each.replay())).forEach(all::add);
+            } else {
+              all.add(tuning);
+            }
           }
         }
       }
@@ -213,16 +238,33 @@ final class Grid {
     return List.copyOf(all);
   }
 
-  private static Tuning tuning(Tuning method, int splits, int streams, Transport transport) {
-    return switch (method) {
-      case Overlap bulk when bulk.method() == Method.BULK -> bulk.over(transport);
-      case Overlap other -> Overlap.of(other.method(), splits).streams(streams).over(transport);
-      case ContextParallel other -> other.splits(splits).streams(streams).over(transport);
-    };
+  private <T> List<T> values(@Nullable List<T> given, List<T> searched, List<T> otherwise) {
+    return given != null ? given : whole ? searched : otherwise;
   }
 
-  private static List<Tuning> bases() {
-    return Tuner.DEFAULT_METHODS.stream().map(Grid::base).toList();
+  private Stream<Tuning> workers(Tuning tuning) {
+    return group.onGpu() && tuning.transport() == Transport.WORKERS
+        ? WORKERS.stream().map(tuning::workers)
+        : Stream.of(tuning);
+  }
+
+  private static Tuning tuning(Tuning method, int splits, int streams, Transport transport) {
+    if (method.equals(Overlap.bulk())) {
+      return method.over(transport);
+    }
+    var base =
+        switch (method) {
+          case Overlap overlap -> Overlap.of(overlap.method(), splits);
+          case ContextParallel attention -> attention.splits(splits);
+        };
+    return base.streams(streams).over(transport);
+  }
+
+  private List<Tuning> bases() {
+    return (whole ? Stream.of(Method.values()) : Tuner.DEFAULT_METHODS.stream())
+        .filter(method -> method != Method.UNFUSED)
+        .map(Grid::base)
+        .toList();
   }
 
   private List<Tuning> basesOfAttention() {
@@ -237,7 +279,10 @@ final class Grid {
   /// heads.
   private Stream<Tuning> bases(ContextParallel.Method method) {
     return switch (method) {
-      case RING -> Stream.of(ContextParallel.ring());
+      case RING ->
+          whole
+              ? Stream.of(ContextParallel.ring(), ContextParallel.ring().neighborToNeighbor())
+              : Stream.of(ContextParallel.ring());
       case ALL_GATHER_KV -> Stream.of(ContextParallel.allGatherKv());
       case ULYSSES -> Stream.of(ContextParallel.ulysses());
       case UNFUSED -> Stream.of(ContextParallel.unfused());

@@ -21,7 +21,7 @@ final class OwnSchedules {
   /// @param given problem that the pipeline received as well
   /// @param tuning tuning that the pipeline received as well, which is a contradiction
   static Problem problem(
-      Schedule schedule, @Nullable Problem given, @Nullable Tuning tuning, ProcessGroup group) {
+      Schedule schedule, @Nullable Problem given, @Nullable Object tuning, ProcessGroup group) {
     if (tuning != null) {
       throw new BraidException(
           "a schedule replaces an overlap but both were set (%s); leave one out".formatted(tuning));

@@ -5,6 +5,7 @@ import braid.internal.pipeline.PlanSource;
 import braid.internal.pipeline.Tolerance;
 import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
+import braid.model.Auto;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -66,6 +67,7 @@ public final class Pipeline implements Chainable, AutoCloseable {
     private final ProcessGroup group;
     private @Nullable Problem problem;
     private @Nullable Tuning tuning;
+    private @Nullable Auto automatic;
     private @Nullable Schedule schedule;
     private @Nullable MemoryKind kind;
     private @Nullable Scales scales;
@@ -130,9 +132,24 @@ public final class Pipeline implements Chainable, AutoCloseable {
     /// `ring()` by default.
     public Builder overlap(Tuning chosen) {
       Given.check("tuning", chosen);
-      SetOnce.check("overlap", tuning);
+      requireNoTuning();
       tuning = chosen;
       return this;
+    }
+
+    /// Takes the tuning that was decided for this problem on this machine:
+    /// `overlap(Overlap.auto())`. If there is none, [#build] measures, decides and keeps the
+    /// decision. A line says what it took.
+    public Builder overlap(Auto chosen) {
+      Given.check("auto", chosen);
+      requireNoTuning();
+      automatic = chosen;
+      return this;
+    }
+
+    private void requireNoTuning() {
+      SetOnce.check("overlap", tuning);
+      SetOnce.check("overlap", automatic);
     }
 
     /// Sets a schedule of your own for the problem, instead of an overlap. It is checked before any
@@ -288,16 +305,24 @@ public final class Pipeline implements Chainable, AutoCloseable {
       group.checkMember();
       if (schedule != null) {
         return build(
-            OwnSchedules.problem(schedule, problem, tuning, group), PlanSource.of(schedule));
+            OwnSchedules.problem(schedule, problem, automatic == null ? tuning : automatic, group),
+            PlanSource.of(schedule));
       }
       var spec = problem;
       if (spec == null) {
         throw new BraidException(
             "the problem is missing; call gemm(GemmSpec.allGatherGemm(m, n, k)) or attention(AttentionSpec.of(sequence, heads, headSize)) before build()");
       }
-      var chosen = tuning == null ? Feasibility.byDefault(spec, group) : tuning;
+      var chosen = chosen(spec);
       Feasibility.check(spec, chosen, group);
       return build(spec, PlanSource.of(chosen));
+    }
+
+    private Tuning chosen(Problem spec) {
+      if (automatic != null) {
+        return AutoTuning.of(group, spec, kind).tuning(automatic);
+      }
+      return tuning == null ? Feasibility.byDefault(spec, group) : tuning;
     }
 
     private Pipeline build(Problem spec, PlanSource source) {

@@ -4,6 +4,7 @@ import braid.Candidates.Work;
 import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.GemmSpec;
+import braid.model.MemoryKind;
 import braid.model.Problem;
 import braid.model.TokenLayout;
 import braid.model.Tuning;
@@ -11,10 +12,13 @@ import braid.schedule.Schedule;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
 
 /// Builds the pipelines that a tuner measures, and verifies them. Plain loops verify attention, so
 /// a long one is verified on its first tokens.
-record TunedPipelines(ProcessGroup group) {
+///
+/// @param kind kind of symmetric memory; null for the default
+record TunedPipelines(ProcessGroup group, @Nullable MemoryKind kind) {
   /// Operations of the longest attention that is verified as it is, which takes about a second.
   static final double MOST_VERIFIED_FLOPS = 2e8;
 
@@ -54,25 +58,29 @@ record TunedPipelines(ProcessGroup group) {
   private List<Pipeline> links(Problem problem, UnaryOperator<Pipeline.Builder> solved) {
     return switch (problem) {
       case GemmSpec spec -> {
-        var builder = solved.apply(Pipeline.on(group).gemm(spec));
+        var builder = solved.apply(begun().gemm(spec));
         if (spec.isScaled()) {
           var _ = spec.outputDtype().isFp8() ? builder.scales(1, 1, 1) : builder.scales(1, 1);
         }
         yield List.of(builder.build());
       }
-      case AttentionSpec spec -> List.of(solved.apply(Pipeline.on(group).attention(spec)).build());
+      case AttentionSpec spec -> List.of(solved.apply(begun().attention(spec)).build());
       case AttentionGradientSpec spec -> {
-        var forward = Pipeline.on(group).attention(spec.forward()).build();
+        var forward = begun().attention(spec.forward()).build();
         try {
           forward.run();
-          yield List.of(
-              solved.apply(Pipeline.on(group).attention(spec).backward(forward)).build(), forward);
+          yield List.of(solved.apply(begun().attention(spec).backward(forward)).build(), forward);
         } catch (RuntimeException | Error e) {
           forward.close();
           throw e;
         }
       }
     };
+  }
+
+  private Pipeline.Builder begun() {
+    var builder = Pipeline.on(group);
+    return kind == null ? builder : builder.memory(kind);
   }
 
   /// Returns the problem that is verified: of the first tokens, if plain loops would verify the

@@ -2,6 +2,8 @@ package braid;
 
 import braid.Candidates.Work;
 import braid.evidence.ChainStudy;
+import braid.evidence.Crossovers;
+import braid.evidence.Decision;
 import braid.evidence.Study;
 import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
@@ -62,6 +64,10 @@ public final class Tuner<C extends Configuration> {
   public static final List<Integer> DEFAULT_ATTENTION_SPLITS = List.of(1, 2, 4);
 
   public static final List<Integer> DEFAULT_STREAMS = List.of(1);
+
+  /// Stream counts that [#search] tries by default.
+  public static final List<Integer> SEARCHED_STREAMS = List.of(1, 2);
+
   public static final List<Method> DEFAULT_METHODS = List.of(Method.PIPELINED);
 
   /// Default methods of attention, as far as the heads can be divided.
@@ -106,7 +112,7 @@ public final class Tuner<C extends Configuration> {
 
   public static Tuner<Configuration> on(ProcessGroup group) {
     Given.check("group", group);
-    return new Tuner<>(new TunerRun(group), Configuration.class);
+    return new Tuner<>(new TunerRun(group, null), Configuration.class);
   }
 
   /// Sets the problem.
@@ -295,6 +301,17 @@ public final class Tuner<C extends Configuration> {
     return this;
   }
 
+  /// Searches among all methods, transports, splits and streams that are not given, replayed and
+  /// not: a simulation of this machine predicts every tuning ([#predictedOn] sets another machine),
+  /// at most a third of them are measured, in half of the [#budget], and the study has the fastest
+  /// of them. A line says what was measured.
+  public Tuner<C> search() {
+    SetOnce.check("search", draft.searches ? "search()" : null);
+    draft.grid.whole();
+    draft.searches = true;
+    return this;
+  }
+
   /// Sets the exact number of rounds, instead of measuring until the times are precise.
   public Tuner<C> repeats(int rounds) {
     SetOnce.check("repeats", draft.repeats);
@@ -357,6 +374,23 @@ public final class Tuner<C extends Configuration> {
     return draft.group.calls().exclusively(() -> "run of a tuner", () -> draft.study(kind));
   }
 
+  /// Runs a study for each number of rows of the GEMM, and finds from which on a method is the
+  /// fastest. Tunings that few rows do not allow are left out there. The budget is of each study.
+  public Crossovers sweep(int... rows) {
+    Given.check("rows", rows);
+    var counts = Grid.distinct("rows", Arrays.stream(rows).boxed().toList());
+    return draft
+        .group
+        .calls()
+        .exclusively(() -> "sweep of a tuner", () -> draft.crossovers(counts));
+  }
+
+  /// Runs, and makes the result the decision for the problem on this machine. It is kept if it is
+  /// certain, and `Overlap.auto()` takes it from then on.
+  public Decision decide() {
+    return draft.group.calls().exclusively(() -> "run of a tuner", draft::decision);
+  }
+
   /// Finds a tuning for each pipeline of a chain by the time of the whole chain: pipeline after
   /// pipeline, each with the best tunings found for those before it. Infeasible tunings are
   /// skipped. A pipeline keeps its tuning on a group of one rank, or if another one reads its
@@ -366,6 +400,7 @@ public final class Tuner<C extends Configuration> {
     Given.check("chain", chain);
     requireNoOther("tune(chain)", "a problem", draft.problem);
     requireNoOther("tune(chain)", "steps", draft.steps);
+    draft.requireNoSearch("a chain");
     return draft.group.calls().exclusively(() -> "tune of " + chain, () -> draft.tuned(chain));
   }
 

@@ -2,6 +2,8 @@ package braid;
 
 import braid.Candidates.Work;
 import braid.evidence.ChainStudy;
+import braid.evidence.Crossovers;
+import braid.evidence.Decision;
 import braid.evidence.Study;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.value.Caveats;
@@ -10,6 +12,9 @@ import braid.model.Configuration;
 import braid.model.Configuration.LayoutTuning;
 import braid.model.Configuration.OwnSchedule;
 import braid.model.ContextParallel;
+import braid.model.GemmSpec;
+import braid.model.MemoryKind;
+import braid.model.Overlap;
 import braid.model.Problem;
 import braid.model.Timing;
 import braid.model.TokenLayout;
@@ -17,11 +22,13 @@ import braid.model.Tuning;
 import braid.schedule.simulation.Machine;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.TreeMap;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Function;
 import java.util.function.IntFunction;
@@ -49,15 +56,40 @@ final class TunerRun {
   /// True if a step is code.
   boolean hasCode;
 
+  /// True if sizes vary, so that a tuning need not be possible for all of them.
+  boolean sweeps;
+
+  /// True to search among all tunings, instead of measuring each of a few.
+  boolean searches;
+
   /// Steps, or schedules of one's own.
   final SequencedMap<Configuration, Supplier<Work>> named = new LinkedHashMap<>();
 
   final SequencedMap<String, IntFunction<Supplier<Work>>> families = new LinkedHashMap<>();
 
-  TunerRun(ProcessGroup group) {
+  /// @param kind kind of symmetric memory; null for the default
+  TunerRun(ProcessGroup group, @Nullable MemoryKind kind) {
     this.group = group;
     grid = new Grid(group);
-    pipelines = new TunedPipelines(group);
+    pipelines = new TunedPipelines(group, kind);
+  }
+
+  /// Keeps the result of a problem's tunings as a decision.
+  Decision decision() {
+    if (problem == null || layouts != null || !named.isEmpty() || !families.isEmpty()) {
+      throw new BraidException(
+          "a decision is a tuning of a problem but the tuner has %s; call run(), or leave them out"
+              .formatted(
+                  problem == null
+                      ? "steps"
+                      : layouts != null ? "layouts" : "schedules of your own"));
+    }
+    if (group.size() == 1) {
+      throw new BraidException(
+          "a decision needs 2 or more ranks but group `%s` has 1: one rank has nothing to communicate; try -n 4"
+              .formatted(group.name()));
+    }
+    return AutoTuning.of(group, problem, null).decision(study(Tuning.class));
   }
 
   <C extends Configuration> Study<C> study(Class<C> kind) {
@@ -103,6 +135,7 @@ final class TunerRun {
           "a tuner needs a problem but has none; call gemm(spec), attention(spec) or steps(name) before run()");
     }
     grid.requireNone(steps);
+    requireNoSearch("steps");
     if (named.size() < 2) {
       throw new BraidException(
           "steps are compared with the first, so there must be 2 or more but were %d; add step(name, chain) or step(name, () -> ...)"
@@ -115,6 +148,34 @@ final class TunerRun {
     }
   }
 
+  /// Runs a study for each number of rows.
+  Crossovers crossovers(List<Integer> rows) {
+    if (!(problem instanceof GemmSpec spec) || !named.isEmpty() || !families.isEmpty()) {
+      throw new BraidException(
+          "a sweep is over the rows of a GEMM and its overlaps but the tuner has %s; begin with gemm(spec)"
+              .formatted(
+                  problem instanceof GemmSpec
+                      ? "schedules of your own"
+                      : problem == null ? "steps, or no problem" : problem));
+    }
+    sweeps = true;
+    var studies = new TreeMap<Integer, Study<Overlap>>();
+    for (int count : rows) {
+      problem = spec.rows(count);
+      studies.put(count, study(Overlap.class));
+    }
+    problem = spec;
+    return new Crossovers(spec.rows(Collections.max(rows)).toString(), studies);
+  }
+
+  void requireNoSearch(String subject) {
+    if (searches) {
+      throw new BraidException(
+          "search is for the tunings of a problem but the tuner has %s; leave it out"
+              .formatted(subject));
+    }
+  }
+
   /// Adds the unfused reference of a problem and the tunings to try.
   private void add(
       Problem problem,
@@ -123,13 +184,30 @@ final class TunerRun {
       List<String> notes) {
     var unfused = Tuning.unfused(problem);
     work.putIfAbsent(configuration.apply(unfused), () -> pipelines.build(problem, unfused));
-    for (var tuning : grid.possible(problem, notes)) {
+    var possible = grid.possible(problem, !sweeps, notes);
+    for (var tuning : searches ? finalists(problem, possible, notes) : possible) {
       work.put(configuration.apply(tuning), () -> pipelines.build(problem, tuning));
     }
     var verified = pipelines.verified(problem, unfused);
     if (!verified.equals(problem)) {
       notes.add("plain loops verify a part of the tokens: " + verified);
     }
+  }
+
+  private List<Tuning> finalists(Problem problem, List<Tuning> possible, List<String> notes) {
+    var unfused = Tuning.unfused(problem);
+    return new Search(group, problem, possible, Optional.ofNullable(machine))
+        .finalists(
+            tunings -> {
+              var work = new LinkedHashMap<Configuration, Supplier<Work>>();
+              work.put(unfused, () -> pipelines.build(problem, unfused));
+              tunings.forEach(tuning -> work.put(tuning, () -> pipelines.build(problem, tuning)));
+              return candidates(
+                      tunings.size(), RoundPlan.exactly(Tuner.MIN_REPEATS), Optional.empty())
+                  .screen(work);
+            },
+            orElse(budget, Tuner.DEFAULT_BUDGET),
+            notes);
   }
 
   ChainStudy tuned(Chain chain) {
@@ -187,14 +265,7 @@ final class TunerRun {
         "the tuner's configurations",
         work.keySet().stream().map(String::valueOf).collect(Collectors.joining(", ")));
     int configurations = work.size() - 1;
-    return new Candidates(
-            group,
-            configurations,
-            plan(configurations),
-            orElse(warmup, Tuner.DEFAULT_WARMUP),
-            hasCode ? Timing.LATENCY : orElse(timing, group.context().backend().timing()),
-            orElse(seed, ThreadLocalRandom.current().nextLong()),
-            machine())
+    return candidates(configurations, plan(configurations), machine())
         .study(
             work,
             reference -> {
@@ -203,6 +274,17 @@ final class TunerRun {
               return columns;
             },
             notes);
+  }
+
+  private Candidates candidates(int configurations, RoundPlan rounds, Optional<Machine> predicted) {
+    return new Candidates(
+        group,
+        configurations,
+        rounds,
+        orElse(warmup, Tuner.DEFAULT_WARMUP),
+        hasCode ? Timing.LATENCY : orElse(timing, group.context().backend().timing()),
+        orElse(seed, ThreadLocalRandom.current().nextLong()),
+        predicted);
   }
 
   private SequencedMap<String, String> problem(Work reference) {

@@ -232,7 +232,7 @@ class TunedProblemsTest {
         2,
         world -> {
           RankContext.current().outbox(new Shown(shown));
-          var pipelines = new TunedPipelines(world);
+          var pipelines = new TunedPipelines(world, null);
           for (var problem : List.of(spec, spec.layout(TokenLayout.ZIGZAG).backward())) {
             var shorter = verified(pipelines, problem, 1);
             assertThat(shorter.flops()).isLessThanOrEqualTo(TunedPipelines.MOST_VERIFIED_FLOPS);

@@ -1,5 +1,6 @@
 package braid.model;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.Locale;
@@ -122,6 +123,18 @@ public record ContextParallel(
     return of(Method.TWO_LEVEL, ulyssesRanks);
   }
 
+  /// Leaves the choice to the workbench, which decides by measurement once and keeps the decision.
+  public static Auto auto() {
+    return new Auto(Auto.DEFAULT_BUDGET);
+  }
+
+  /// Leaves the choice to the workbench.
+  ///
+  /// @param budget time for measuring, if nothing is decided
+  public static Auto auto(Duration budget) {
+    return new Auto(budget);
+  }
+
   /// Returns [Method#UNFUSED].
   public static ContextParallel unfused() {
     return of(Method.UNFUSED);
@@ -161,12 +174,14 @@ public record ContextParallel(
 
   /// Sets the number of streams that the chunks' attention uses in turn. Chunks of keys have a
   /// partial result per stream; they are merged at the end.
+  @Override
   public ContextParallel streams(int count) {
     return new ContextParallel(
         method, ulyssesRanks, neighborsOnly, splits, count, transport, workers, replayed);
   }
 
   /// Sets what copies between ranks; [Transport#WORKERS] with [Overlap#DEFAULT_WORKERS].
+  @Override
   public ContextParallel over(Transport other) {
     int count = other == Transport.WORKERS ? Overlap.DEFAULT_WORKERS : 0;
     return new ContextParallel(
@@ -174,12 +189,14 @@ public record ContextParallel(
   }
 
   /// Sets the number of compute units per rank that communicate, after `over(WORKERS)`.
+  @Override
   public ContextParallel workers(int count) {
     return new ContextParallel(
         method, ulyssesRanks, neighborsOnly, splits, streams, transport, count, replayed);
   }
 
   /// Records an iteration once and replays it.
+  @Override
   public ContextParallel replay() {
     return new ContextParallel(
         method, ulyssesRanks, neighborsOnly, splits, streams, transport, workers, true);

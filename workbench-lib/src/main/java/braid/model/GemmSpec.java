@@ -206,6 +206,12 @@ public record GemmSpec(
         pattern, m, n, k, besideElements, DEFAULT_DTYPE, DEFAULT_DTYPE, DEFAULT_DTYPE, Set.of());
   }
 
+  /// Sets the number of rows, `m`.
+  public GemmSpec rows(int count) {
+    return new GemmSpec(
+        pattern, count, n, k, besideElements, dtype, weightDtype, outputDtype, features);
+  }
+
   /// Sets the type of input, weight and output; [#input], [#weight] and [#output] change one of
   /// them afterwards. The output of FP8 operands is [#DEFAULT_FP8_OUTPUT].
   public GemmSpec dtype(DType other) {

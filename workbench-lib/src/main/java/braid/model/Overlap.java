@@ -1,6 +1,7 @@
 package braid.model;
 
 import braid.model.GemmSpec.Pattern;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -224,6 +225,18 @@ public record Overlap(
     return of(Method.BULK, 1);
   }
 
+  /// Leaves the choice to the workbench, which decides by measurement once and keeps the decision.
+  public static Auto auto() {
+    return new Auto(Auto.DEFAULT_BUDGET);
+  }
+
+  /// Leaves the choice to the workbench.
+  ///
+  /// @param budget time for measuring, if nothing is decided
+  public static Auto auto(Duration budget) {
+    return new Auto(budget);
+  }
+
   /// Returns no overlap: the reference.
   public static Overlap unfused() {
     return of(Method.UNFUSED, 1);
@@ -246,6 +259,7 @@ public record Overlap(
   }
 
   /// Sets the number of streams that the chunks' GEMMs use in turn.
+  @Override
   public Overlap streams(int count) {
     return with(draft -> draft.streams = count);
   }
@@ -256,6 +270,7 @@ public record Overlap(
   }
 
   /// Sets the transport; [#workers] is [#DEFAULT_WORKERS] by default.
+  @Override
   public Overlap over(Transport other) {
     return with(
         draft -> {
@@ -266,6 +281,7 @@ public record Overlap(
 
   /// Sets the number of compute units per rank that communicate (SMs, on a GPU); only over
   /// [Transport#WORKERS].
+  @Override
   public Overlap workers(int count) {
     return with(draft -> draft.workers = count);
   }
@@ -276,6 +292,7 @@ public record Overlap(
   }
 
   /// Records an iteration once and replays it.
+  @Override
   public Overlap replay() {
     return with(draft -> draft.replayed = true);
   }

@@ -6,6 +6,20 @@ public sealed interface Tuning extends Configuration permits Overlap, ContextPar
   /// Returns whether an iteration is recorded once and replayed.
   boolean replayed();
 
+  Transport transport();
+
+  /// Sets the number of streams that the chunks' computations use in turn.
+  Tuning streams(int count);
+
+  /// Sets the transport.
+  Tuning over(Transport chosen);
+
+  /// Sets the number of compute units per rank that communicate; only over [Transport#WORKERS].
+  Tuning workers(int count);
+
+  /// Records an iteration once and replays it.
+  Tuning replay();
+
   /// Returns the reference of a problem: communication and computation in order, each as a whole.
   static Tuning unfused(Problem problem) {
     return switch (problem) {

@@ -92,7 +92,8 @@ class SelfTestTest {
         .contains(
             "not available: memory kind nccl needs CUDA but the backend is host; use native or auto",
             "not available: needs several groups of several ranks but there are 3; run on 4 ranks")
-        .anyMatch(result -> result.contains("the multiplication needs the communicated data"));
+        .anyMatch(
+            result -> result.contains("its multiplication needs all communicated data first"));
     assertThat(report.table().rowCount()).isEqualTo(report.rows().size());
     assertThat(report.display().text()).startsWith(report.summary());
   }

@@ -9,6 +9,7 @@ import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.cli.jupyter.KernelCommand;
 import braid.launcher.cli.jupyter.LabCommand;
 import braid.launcher.cli.run.VisibleText;
+import braid.launcher.cli.tune.TuneCommand;
 import java.nio.file.Path;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -30,6 +31,7 @@ import picocli.CommandLine.Spec;
       RunCommand.class,
       ExecCommand.class,
       RerunCommand.class,
+      TuneCommand.class,
       RunsCommand.class,
       CompareCommand.class,
       LabCommand.class,
@@ -110,6 +112,7 @@ public final class Braid implements Runnable {
                 command instanceof RunCommand
                     || command instanceof ExecCommand
                     || command instanceof RerunCommand
+                    || command instanceof TuneCommand
                     || (command instanceof CompareCommand compare && compare.runsCells())
                     || (command instanceof CheckCommand check && check.runsCells()));
   }

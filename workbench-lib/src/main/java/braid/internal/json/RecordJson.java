@@ -198,6 +198,7 @@ public final class RecordJson {
       return forms.get(type).writing().apply(value);
     }
     return switch (value) {
+      case JsonElement json -> json;
       case Optional<?> optional ->
           optional.isEmpty() ? JsonNull.INSTANCE : write(optional.get(), argument(declared));
       case Collection<?> all -> {

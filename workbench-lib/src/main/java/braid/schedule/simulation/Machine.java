@@ -90,6 +90,11 @@ public record Machine(
     return MachineCache.of(ranks, env.cache()).withLink(env.link());
   }
 
+  /// Returns the model of this host's processor.
+  public static String processor() {
+    return MachineCache.processor();
+  }
+
   /// Returns this machine with another link between all ranks.
   public Machine withLink(Link link) {
     return new Machine(

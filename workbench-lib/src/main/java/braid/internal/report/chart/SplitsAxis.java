@@ -14,8 +14,8 @@ import org.jfree.chart.axis.TickType;
 import org.jfree.chart.ui.RectangleEdge;
 import org.jfree.chart.ui.TextAnchor;
 
-/// Axis of split counts on a binary logarithmic scale, with a tick at each measured count. Its
-/// values are the logarithms.
+/// Axis of counts, such as splits, on a binary logarithmic scale, with a tick at each measured
+/// count. Its values are the logarithms.
 final class SplitsAxis extends NumberAxis {
   private static final double MARGIN = 0.4;
   private static final double LABEL_GAP_PX = 6;

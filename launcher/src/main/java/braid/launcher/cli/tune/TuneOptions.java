@@ -1,0 +1,98 @@
+package braid.launcher.cli.tune;
+
+import braid.model.AttentionSpec;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.TokenLayout;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Option;
+
+/// Options that describe a problem, beside its sizes.
+final class TuneOptions {
+  private static final int DEFAULT_HEAD_SIZE = 128;
+
+  @Option(
+      names = "--dtype",
+      paramLabel = "TYPE",
+      description =
+          "Type of all tensors: fp32, tf32, bf16, fp16, fp8_e4m3 or fp8_e5m2. Default: bf16.")
+  private @Nullable String dtype;
+
+  @Option(
+      names = "--heads",
+      paramLabel = "HEADS",
+      description = "Attention: number of query heads, required.")
+  private @Nullable Integer heads;
+
+  @Option(
+      names = "--kv-heads",
+      paramLabel = "HEADS",
+      description = "Attention: number of key and value heads. Default: the query heads.")
+  private @Nullable Integer kvHeads;
+
+  @Option(
+      names = "--head-size",
+      paramLabel = "SIZE",
+      description = "Attention: numbers per head. Default: " + DEFAULT_HEAD_SIZE + ".")
+  private @Nullable Integer headSize;
+
+  @Option(
+      names = "--causal",
+      description = "Attention: no token sees later ones; tokens are dealt in zigzag.")
+  private boolean causal;
+
+  @Option(names = "--backward", description = "Attention: its gradients instead.")
+  private boolean backward;
+
+  /// Refuses options of attention.
+  void refuseAttention(String operation) {
+    Stream.of(
+            heads == null ? "" : "--heads",
+            kvHeads == null ? "" : "--kv-heads",
+            headSize == null ? "" : "--head-size",
+            causal ? "--causal" : "",
+            backward ? "--backward" : "")
+        .filter(name -> !name.isEmpty())
+        .findFirst()
+        .ifPresent(
+            option -> {
+              throw new BraidException(
+                  "%s is of attention but the operation is %s; leave it out"
+                      .formatted(option, operation));
+            });
+  }
+
+  DType dtype() {
+    return dtype == null ? DType.BF16 : DType.parse(dtype);
+  }
+
+  int heads() {
+    if (heads == null) {
+      throw new BraidException(
+          "attention needs the number of its heads; for example braid tune attention 32768 --heads 32 --kv-heads 8");
+    }
+    return heads;
+  }
+
+  int kvHeads() {
+    return kvHeads == null ? heads() : kvHeads;
+  }
+
+  int headSize() {
+    return headSize == null ? DEFAULT_HEAD_SIZE : headSize;
+  }
+
+  boolean isCausal() {
+    return causal;
+  }
+
+  /// Layout of causal attention, which gives each rank as much work.
+  TokenLayout layout() {
+    return causal ? TokenLayout.ZIGZAG : AttentionSpec.DEFAULT_LAYOUT;
+  }
+
+  boolean isBackward() {
+    return backward;
+  }
+}

@@ -1,0 +1,130 @@
+package braid.launcher.cli.tune;
+
+import braid.model.AttentionSpec;
+import braid.model.BraidException;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Pattern;
+import braid.model.Problem;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/// A problem with the Java that makes it in a notebook.
+///
+/// @param spec expression that makes the problem
+record TunedProblem(Problem problem, String spec) {
+  private static final String ATTENTION = "attention";
+
+  /// Returns the names that [#of] accepts.
+  static List<String> names() {
+    return Stream.concat(Stream.of(Pattern.values()).map(Pattern::toString), Stream.of(ATTENTION))
+        .toList();
+  }
+
+  /// @param name pattern of a GEMM, or `attention`
+  /// @param sizes m, n, k, and the elements beside; of attention, the sequence
+  static TunedProblem of(String name, List<Integer> sizes, TuneOptions options) {
+    if (name.equals(ATTENTION)) {
+      requireSizes(name, sizes, List.of("SEQUENCE"));
+      return attention(sizes.getFirst(), options);
+    }
+    var pattern =
+        Stream.of(Pattern.values())
+            .filter(each -> each.toString().equals(name))
+            .findFirst()
+            .orElseThrow(
+                () ->
+                    new BraidException(
+                        "the operation must be one of %s but was `%s`"
+                            .formatted(String.join(", ", names()), name)));
+    options.refuseAttention(name);
+    requireSizes(
+        name,
+        sizes,
+        pattern.beside() ? List.of("M", "N", "K", "ELEMENTS") : List.of("M", "N", "K"));
+    return gemm(pattern, sizes, options);
+  }
+
+  private static void requireSizes(String name, List<Integer> sizes, List<String> names) {
+    if (sizes.size() != names.size()) {
+      throw new BraidException(
+          "%s must have the sizes %s but has %s; for example braid tune %s"
+              .formatted(
+                  name,
+                  String.join(" ", names),
+                  sizes.isEmpty() ? "none" : words(sizes, " "),
+                  example(name, names.size())));
+    }
+  }
+
+  private static String example(String name, int sizes) {
+    return name
+        + Stream.of(" 8192", " 28672", " 8192", " 1048576")
+            .limit(sizes)
+            .collect(Collectors.joining());
+  }
+
+  private static TunedProblem gemm(Pattern pattern, List<Integer> sizes, TuneOptions options) {
+    int m = sizes.get(0);
+    int n = sizes.get(1);
+    int k = sizes.get(2);
+    var spec =
+        switch (pattern) {
+          case ALL_GATHER_GEMM -> GemmSpec.allGatherGemm(m, n, k);
+          case GEMM_REDUCE_SCATTER -> GemmSpec.gemmReduceScatter(m, n, k);
+          case GEMM_ALL_REDUCE -> GemmSpec.gemmAllReduce(m, n, k);
+          case GEMM_BESIDE_ALL_GATHER -> GemmSpec.besideAllGather(m, n, k, sizes.get(3));
+          case GEMM_BESIDE_REDUCE_SCATTER -> GemmSpec.besideReduceScatter(m, n, k, sizes.get(3));
+        };
+    var call =
+        switch (pattern) {
+          case ALL_GATHER_GEMM -> "allGatherGemm";
+          case GEMM_REDUCE_SCATTER -> "gemmReduceScatter";
+          case GEMM_ALL_REDUCE -> "gemmAllReduce";
+          case GEMM_BESIDE_ALL_GATHER -> "besideAllGather";
+          case GEMM_BESIDE_REDUCE_SCATTER -> "besideReduceScatter";
+        };
+    return new TunedProblem(
+        spec.dtype(options.dtype()),
+        "GemmSpec.%s(%s).dtype(DType.%s)"
+            .formatted(call, words(sizes, ", "), options.dtype().name()));
+  }
+
+  private static TunedProblem attention(int sequence, TuneOptions options) {
+    int heads = options.heads();
+    int size = options.headSize();
+    int kvHeads = options.kvHeads();
+    var spec = AttentionSpec.of(sequence, heads, size).kvHeads(kvHeads).dtype(options.dtype());
+    var text =
+        "AttentionSpec.of(%d, %d, %d).kvHeads(%d).dtype(DType.%s)"
+            .formatted(sequence, heads, size, kvHeads, options.dtype().name());
+    if (options.isCausal()) {
+      spec = spec.causal().layout(options.layout());
+      text += ".causal().layout(TokenLayout." + options.layout().name() + ")";
+    }
+    return options.isBackward()
+        ? new TunedProblem(spec.backward(), text + ".backward()")
+        : new TunedProblem(spec, text);
+  }
+
+  /// Returns the lines of a cell that tunes it and keeps the decision.
+  ///
+  /// @param seconds budget
+  List<String> cell(long seconds) {
+    return List.of(
+        "var spec = %s;\n".formatted(spec),
+        "var decision = Tuner.on(world).%s(spec).search().budget(Duration.ofSeconds(%d)).decide();\n"
+            .formatted(problem instanceof GemmSpec ? "gemm" : "attention", seconds),
+        "decision");
+  }
+
+  /// Returns a name for files.
+  String fileName() {
+    return problem.toString().toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9]+", "-");
+  }
+
+  private static String words(List<Integer> sizes, String between) {
+    return sizes.stream().map(String::valueOf).collect(Collectors.joining(between));
+  }
+}
