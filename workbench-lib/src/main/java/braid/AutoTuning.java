@@ -127,7 +127,7 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
     setting.put(
         "device",
         backend.kind() == BackendKind.HOST
-            ? "%s, %d cores per rank"
+            ? "%s, %d cores"
                 .formatted(Machine.processor(), Runtime.getRuntime().availableProcessors())
             : backend.deviceName());
     setting.put("link", backend.link());

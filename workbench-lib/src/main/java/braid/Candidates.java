@@ -189,7 +189,9 @@ final class Candidates {
     try (var _ = Progress.reportedElsewhere()) {
       work.forEach(
           (configuration, built) -> candidates.add(new Candidate(configuration, built.get())));
-      return measure(candidates, new LinkedHashMap<>());
+      var study = measure(candidates, new LinkedHashMap<>());
+      progress.ifPresent(bar -> bar.finish("done"));
+      return study;
     } finally {
       progress.ifPresent(ProgressBar::close);
       candidates.reversed().forEach(each -> each.work().close());

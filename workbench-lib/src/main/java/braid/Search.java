@@ -1,6 +1,8 @@
 package braid;
 
 import braid.evidence.Study;
+import braid.internal.context.RankContext;
+import braid.internal.report.progress.ProgressBar;
 import braid.internal.report.statistics.Spread;
 import braid.model.BackendKind;
 import braid.model.BraidException;
@@ -82,11 +84,22 @@ final class Search {
     this.all = all;
     var rows = new ArrayList<String>();
     if (group.rank() == ROOT && all.size() > FEW) {
-      var simulated = described.orElseGet(this::thisMachine);
-      rows.add(simulated.title());
-      double reference = nanos(problem, Tuning.unfused(problem), simulated);
-      all.forEach(
-          tuning -> rows.add(Double.toString(nanos(problem, tuning, simulated) / reference)));
+      try (var progress =
+          new ProgressBar(
+                  "predicting",
+                  all.size(),
+                  "describing this machine",
+                  RankContext.current().outbox())
+              .ticking()) {
+        var simulated = described.orElseGet(this::thisMachine);
+        rows.add(simulated.title());
+        double reference = nanos(problem, Tuning.unfused(problem), simulated);
+        for (var tuning : all) {
+          progress.step(tuning.toString());
+          rows.add(Double.toString(nanos(problem, tuning, simulated) / reference));
+        }
+        progress.finish("done");
+      }
     }
     var shared = group.broadcast(String.join("\n", rows), ROOT).lines().toList();
     machine = shared.isEmpty() ? "" : shared.getFirst();

@@ -83,11 +83,11 @@ class CrossoversTest {
     assertThat(chart.getTitle().getText()).isEqualTo(crossovers().headline());
     var plot = chart.getXYPlot();
     assertThat(plot.getSeriesCount()).isEqualTo(2);
-    assertThat(plot.getDataset().getSeriesKey(0)).isEqualTo("pipelined");
+    assertThat(plot.getDataset().getSeriesKey(0).toString()).isEqualTo("pipelined");
     assertThat(plot.getDataset().getItemCount(1)).isEqualTo(5);
     // The ring of 4096 rows takes three quarters.
     assertThat(plot.getDataset().getYValue(1, 4)).isCloseTo(0.75, within(0.01));
-    assertThat(plot.getDomainMarkers(Layer.BACKGROUND)).hasSize(1);
+    assertThat(plot.getDomainMarkers(Layer.BACKGROUND).size()).isEqualTo(1);
     assertThat(crossovers().display().data()).containsKeys("text/plain", "text/html", "image/png");
   }
 

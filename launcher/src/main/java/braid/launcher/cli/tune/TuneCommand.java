@@ -79,7 +79,7 @@ public final class TuneCommand implements Callable<Integer> {
       description =
           "M N K of the whole multiplication, and the elements communicated beside it; or the"
               + " tokens of the sequence.")
-  private List<Integer> sizes = new ArrayList<>();
+  private List<String> sizes = new ArrayList<>();
 
   @Mixin private TuneOptions problem = new TuneOptions();
 

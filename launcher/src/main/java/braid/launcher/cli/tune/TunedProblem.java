@@ -23,8 +23,9 @@ record TunedProblem(Problem problem, String spec) {
   }
 
   /// @param name pattern of a GEMM, or `attention`
-  /// @param sizes m, n, k, and the elements beside; of attention, the sequence
-  static TunedProblem of(String name, List<Integer> sizes, TuneOptions options) {
+  /// @param words m, n, k, and the elements beside; of attention, the sequence
+  static TunedProblem of(String name, List<String> words, TuneOptions options) {
+    var sizes = words.stream().map(TunedProblem::size).toList();
     if (name.equals(ATTENTION)) {
       requireSizes(name, sizes, List.of("SEQUENCE"));
       return attention(sizes.getFirst(), options);
@@ -46,6 +47,17 @@ record TunedProblem(Problem problem, String spec) {
     return gemm(pattern, sizes, options);
   }
 
+  private static int size(String word) {
+    try {
+      return Integer.parseInt(word);
+    } catch (NumberFormatException e) {
+      throw new BraidException(
+          "a size must be a whole number up to %d but was `%s`; try 8192"
+              .formatted(Integer.MAX_VALUE, word),
+          e);
+    }
+  }
+
   private static void requireSizes(String name, List<Integer> sizes, List<String> names) {
     if (sizes.size() != names.size()) {
       throw new BraidException(
@@ -53,7 +65,7 @@ record TunedProblem(Problem problem, String spec) {
               .formatted(
                   name,
                   String.join(" ", names),
-                  sizes.isEmpty() ? "none" : words(sizes, " "),
+                  sizes.isEmpty() ? "none" : joined(sizes, " "),
                   example(name, names.size())));
     }
   }
@@ -88,7 +100,7 @@ record TunedProblem(Problem problem, String spec) {
     return new TunedProblem(
         spec.dtype(options.dtype()),
         "GemmSpec.%s(%s).dtype(DType.%s)"
-            .formatted(call, words(sizes, ", "), options.dtype().name()));
+            .formatted(call, joined(sizes, ", "), options.dtype().name()));
   }
 
   private static TunedProblem attention(int sequence, TuneOptions options) {
@@ -124,7 +136,7 @@ record TunedProblem(Problem problem, String spec) {
     return problem.toString().toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9]+", "-");
   }
 
-  private static String words(List<Integer> sizes, String between) {
+  private static String joined(List<Integer> sizes, String between) {
     return sizes.stream().map(String::valueOf).collect(Collectors.joining(between));
   }
 }

@@ -1,6 +1,7 @@
 package braid.internal.report.chart;
 
 import braid.evidence.Charts;
+import braid.evidence.Crossovers;
 import braid.evidence.ProfileSet;
 import braid.evidence.Study;
 import braid.evidence.SyntheticProfiles;
@@ -24,6 +25,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Random;
+import java.util.TreeMap;
 import java.util.stream.IntStream;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.DoubleColumn;
@@ -87,6 +89,22 @@ public final class ChartGallery {
         new SyntheticStudy(103e6, 0.1, 12, 7)
             .of(SyntheticStudy.overlaps(powers, 1, 2), model)
             .chart());
+    var crossing = new TreeMap<Integer, Study<Overlap>>();
+    for (int rows = 1; rows <= 16_384; rows *= 4) {
+      double unfusedNanos = 40e3 + 200.0 * rows;
+      crossing.put(
+          rows,
+          new SyntheticStudy(unfusedNanos, 0.02, 24, rows)
+              .of(
+                  List.of(Overlap.pipelined(2), Overlap.direct(1), Overlap.ring(2)),
+                  tuning ->
+                      switch (tuning.method()) {
+                        case PIPELINED -> 30e3 + 0.75 * unfusedNanos;
+                        case DIRECT -> 10e3 + 0.85 * unfusedNanos;
+                        default -> 90e3 + 0.65 * unfusedNanos;
+                      }));
+    }
+    charts.put("crossovers", new Crossovers("gemm-all-reduce m=16384", crossing).chart());
     int[] dense = IntStream.rangeClosed(1, 64).toArray();
     charts.put("splits-dense", study.of(SyntheticStudy.overlaps(dense, 1), model).chart());
     charts.put(
