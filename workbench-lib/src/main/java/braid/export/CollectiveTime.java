@@ -20,7 +20,7 @@ public record CollectiveTime(
     int channels,
     double medianNanos,
     MeasuredOn machine) {
-  /// More channels than NCCL has.
+  /// Largest number of channels of NCCL.
   public static final int MOST_CHANNELS = 64;
 
   /// Algorithms of NCCL.

@@ -156,7 +156,8 @@ class ChakraExportTest {
                         .flatMap(
                             method ->
                                 Stream.of(2, 3, 5)
-                                    .map(r -> Schedule.of(spec, Overlap.of(method, 2), r))));
+                                    .map(
+                                        ranks -> Schedule.of(spec, Overlap.of(method, 2), ranks))));
     var attention = AttentionSpec.of(64, 4, 8).causal();
     var others =
         Stream.of(

@@ -66,13 +66,14 @@ class InductorExportTest {
     "ALL_REDUCE, all_reduce, 4096, 4096",
     "ALL_TO_ALL, all_to_all, 4096, 4096"
   })
-  void theEstimatorFindsTheCollective(Collective collective, String found, long in, long out) {
+  void theEstimatorFindsTheCollective(
+      Collective collective, String found, long before, long after) {
     var event = event(trace(List.of(run(Collective.ALL_REDUCE), run(collective)), 1), 1);
     assertThat(event.get("cat").getAsString()).isEqualTo("kernel");
     var arguments = event.getAsJsonObject("args");
     assertThat(normalized(arguments.get("Collective name").getAsString())).isEqualTo(found);
-    assertThat(arguments.get("In msg nelems").getAsLong()).isEqualTo(in);
-    assertThat(arguments.get("Out msg nelems").getAsLong()).isEqualTo(out);
+    assertThat(arguments.get("In msg nelems").getAsLong()).isEqualTo(before);
+    assertThat(arguments.get("Out msg nelems").getAsLong()).isEqualTo(after);
     assertThat(arguments.get("dtype").getAsString()).isEqualTo("BFloat16");
     assertThat(arguments.get("Group size").getAsInt()).isEqualTo(2);
     assertThat(arguments.get("Seq").getAsInt()).isEqualTo(1);
