@@ -33,6 +33,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Consumer;
 
@@ -52,6 +53,14 @@ public final class ChakraExport {
   public static final int SIGNAL_BYTES = 8;
 
   private static final String SCHEMA = "0.0.4";
+
+  /// Fields of an attribute by the type of its value.
+  private static final int INT32 = 7;
+
+  private static final int INT64 = 9;
+  private static final int UINT64 = 17;
+  private static final int BOOL = 27;
+  private static final int STRING = 29;
 
   private final Schedule schedule;
   private final String braid;
@@ -174,7 +183,7 @@ public final class ChakraExport {
     if (!node.needs().isEmpty()) {
       bytes(message, 5, packed(node.needs()));
     }
-    node.values().forEach((name, value) -> attribute(message, 10, name, value));
+    new TreeMap<>(node.values()).forEach((name, value) -> attribute(message, 10, name, value));
     attribute(message, 10, "is_cpu_op", false);
   }
 
@@ -408,15 +417,24 @@ public final class ChakraExport {
     file.writeBytes(message.toByteArray());
   }
 
-  /// Writes an `AttributeProto`, whose values have their types as field numbers.
+  /// Writes an `AttributeProto`, whose values have their types as field numbers: each as Chakra's
+  /// own reader expects it, which takes a value of another type for 0.
   private static void attribute(
       ByteArrayOutputStream message, int field, String name, Object value) {
     var attribute = new ByteArrayOutputStream();
     text(attribute, 1, name);
     switch (value) {
-      case Long number -> number(attribute, 9, number);
-      case Boolean flag -> number(attribute, 27, flag ? 1 : 0);
-      default -> text(attribute, 29, value.toString());
+      case Long number ->
+          number(
+              attribute,
+              switch (name) {
+                case "comm_src", "comm_dst", "comm_tag" -> INT32;
+                case "tensor_size" -> UINT64;
+                default -> INT64;
+              },
+              number);
+      case Boolean flag -> number(attribute, BOOL, flag ? 1 : 0);
+      default -> text(attribute, STRING, value.toString());
     }
     bytes(message, field, attribute.toByteArray());
   }

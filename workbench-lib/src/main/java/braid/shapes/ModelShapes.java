@@ -381,7 +381,7 @@ public record ModelShapes(
           refused.add(
               new Refusal(
                   "shared experts",
-                  "%d shared experts of %d columns run beside the routed experts"
+                  "%d of %d columns, beside the routed experts"
                       .formatted(shared, fields.size(field))));
         }
         if (dense == 0) {

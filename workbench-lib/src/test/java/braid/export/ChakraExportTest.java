@@ -39,6 +39,19 @@ class ChakraExportTest {
   private static final int RECEIVE = 6;
   private static final int COLLECTIVE = 7;
 
+  /// The field of each attribute that the reader of Chakra (`et_feeder_node.cpp`) looks at: int32,
+  /// int64, uint64 or bool.
+  private static final Map<String, Integer> TYPES =
+      Map.of(
+          "comm_src", 7,
+          "comm_dst", 7,
+          "comm_tag", 7,
+          "comm_size", 9,
+          "comm_type", 9,
+          "num_ops", 9,
+          "tensor_size", 17,
+          "is_cpu_op", 27);
+
   @TempDir Path directory;
 
   /// A node as a reader of the definition finds it.
@@ -113,7 +126,7 @@ class ChakraExportTest {
       if (fields.containsKey(29)) {
         values.merge(name, text(fields.get(29).getFirst()), (a, b) -> a + "; " + b);
       } else {
-        values.put(name, fields.getOrDefault(9, fields.getOrDefault(27, List.of())).getFirst());
+        values.put(name, field(fields, TYPES.getOrDefault(name, -1)).getFirst());
       }
     }
     return values;
