@@ -67,6 +67,8 @@ class FloorsTest {
               "braid.internal.backend",
               "braid.internal.library"),
           Floor.of("tools of schedules", "braid.internal.schedule"),
+          Floor.of("exports", "braid.export"),
+          Floor.of("shapes of models", "braid.shapes"),
           Floor.of("simulation", "braid.schedule.simulation"),
           Floor.of("drawing", "braid.schedule.draw"),
           Floor.of("check", "braid.schedule.check"),
@@ -100,6 +102,15 @@ class FloorsTest {
               "braid.schedule.plan",
               "braid.schedule.check",
               "braid.schedule.draw")
+          .should()
+          .dependOnClassesThat()
+          .resideInAnyPackage("braid.evidence..", "braid.natives..", "tech.tablesaw..");
+
+  @ArchTest
+  static final ArchRule SHAPES_AND_EXPORTS_NEED_NO_TABLES_AND_NO_NATIVE_CODE =
+      noClasses()
+          .that()
+          .resideInAnyPackage("braid.shapes", "braid.export")
           .should()
           .dependOnClassesThat()
           .resideInAnyPackage("braid.evidence..", "braid.natives..", "tech.tablesaw..");

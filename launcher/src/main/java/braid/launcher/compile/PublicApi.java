@@ -31,9 +31,11 @@ final class PublicApi {
       List.of(
           "braid",
           "braid.evidence",
+          "braid.export",
           "braid.model",
           "braid.schedule",
           "braid.schedule.simulation",
+          "braid.shapes",
           "braid.selftest",
           "tech.tablesaw.aggregate",
           "tech.tablesaw.api",

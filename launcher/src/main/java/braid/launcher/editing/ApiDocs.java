@@ -28,9 +28,11 @@ final class ApiDocs {
       List.of(
           "/sources/braid/",
           "/sources/braid/evidence/",
+          "/sources/braid/export/",
           "/sources/braid/model/",
           "/sources/braid/schedule/",
           "/sources/braid/schedule/simulation/",
+          "/sources/braid/shapes/",
           "/sources/braid/selftest/");
 
   private final Map<String, Map<String, String>> byType = new ConcurrentHashMap<>();

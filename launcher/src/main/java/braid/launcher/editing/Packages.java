@@ -26,6 +26,8 @@ final class Packages {
     all.add("braid");
     all.add("braid.schedule");
     all.add("braid.schedule.simulation");
+    all.add("braid.export");
+    all.add("braid.shapes");
     return all;
   }
 

@@ -162,7 +162,7 @@ public final class RecordJson {
         .formatted(
             place.group(2),
             place.group(3),
-            place.group(4),
+            shortened(place.group(4)),
             problem.isEmpty() ? "not a JSON value" : problem);
   }
 
@@ -413,7 +413,10 @@ public final class RecordJson {
   }
 
   private static String shown(JsonElement found) {
-    var text = found.toString();
+    return shortened(found.toString());
+  }
+
+  private static String shortened(String text) {
     return text.length() > MOST_CHARACTERS ? text.substring(0, MOST_CHARACTERS) + "..." : text;
   }
 

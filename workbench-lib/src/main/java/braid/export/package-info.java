@@ -1,0 +1,5 @@
+/// Measured decisions as configurations of training and serving stacks.
+@NullMarked
+package braid.export;
+
+import org.jspecify.annotations.NullMarked;
