@@ -39,6 +39,10 @@ def pieces(rank):
     return [[(peer, start, end) for peer in peers(rank)] for start, end in CHUNKS]
 
 
+def device():
+    return torch.device("cuda", torch.cuda.current_device())
+
+
 def rows_of(rank, start, end):
     return slice(rank * PART + start, rank * PART + end)
 
@@ -68,7 +72,7 @@ class GatherThenGemm:
     def __init__(self, rank, own_input, weight):
         self.rank, self.own_input, self.weight, self.streams = rank, own_input, weight, Streams()
         shape = (PART, DEPTH)
-        self.input = symm_mem.empty(shape, dtype=DTYPE, device="cuda")
+        self.input = symm_mem.empty(shape, dtype=DTYPE, device=device())
         self.handle = symm_mem.rendezvous(self.input, group=dist.group.WORLD.group_name)
         self.input.copy_(own_input)
         self.inputs = {peer: self.handle.get_buffer(peer, shape, DTYPE) for peer in peers(rank)}
@@ -105,7 +109,7 @@ class GemmThenScatter:
     def __init__(self, rank, own_input, weight):
         self.rank, self.input, self.weight, self.streams = rank, own_input, weight, Streams()
         shape = (RANKS, PART, COLUMNS)
-        self.inbox = symm_mem.empty(shape, dtype=DTYPE, device="cuda")
+        self.inbox = symm_mem.empty(shape, dtype=DTYPE, device=device())
         self.handle = symm_mem.rendezvous(self.inbox, group=dist.group.WORLD.group_name)
         self.slots = {peer: self.handle.get_buffer(peer, shape, DTYPE)[rank] for peer in peers(rank)}
         self.partial = torch.empty((ROWS, COLUMNS), dtype=DTYPE, device="cuda")

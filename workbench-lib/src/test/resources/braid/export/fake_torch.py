@@ -190,6 +190,7 @@ def install(ranks):
         stream=lambda stream: contextlib.nullcontext(stream),
         synchronize=lambda: None,
         set_device=lambda _: None,
+        current_device=lambda: LOCAL.rank,
         device_count=lambda: ranks,
     )
     symmetric = module(
@@ -224,6 +225,7 @@ def install(ranks):
         matmul=matmul,
         randint=randint,
         Generator=Generator,
+        device=lambda kind, index: (kind, index),
         backends=types.SimpleNamespace(
             cuda=types.SimpleNamespace(matmul=types.SimpleNamespace())
         ),
