@@ -17,10 +17,13 @@ import braid.natives.load.Libraries;
 import braid.natives.load.Libraries.Library;
 import braid.natives.nvml.Nvml;
 import braid.schedule.simulation.Machine;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.time.Clock;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Properties;
 import java.util.SequencedMap;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
@@ -32,6 +35,7 @@ import org.jspecify.annotations.Nullable;
 /// @param decisions kept decisions; rank 0's count
 record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decisions decisions) {
   private static final int ROOT = 0;
+  private static final String POM = "/META-INF/maven/dev.braid/braid-workbench-lib/pom.properties";
 
   /// @param kind kind of the pipeline's symmetric memory; null for the default
   static AutoTuning of(ProcessGroup group, Problem problem, @Nullable MemoryKind kind) {
@@ -135,11 +139,22 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
     return setting;
   }
 
+  private static String braid() {
+    var properties = new Properties();
+    try (var file = AutoTuning.class.getResourceAsStream(POM)) {
+      if (file != null) {
+        properties.load(file);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return properties.getProperty("version", "development");
+  }
+
   /// Versions of everything that may change times.
   private SequencedMap<String, String> versions() {
     var versions = new LinkedHashMap<String, String>();
-    var braid = AutoTuning.class.getPackage().getImplementationVersion();
-    versions.put("braid", braid == null ? "unpacked" : braid);
+    versions.put("braid", braid());
     versions.put("java", Runtime.version().toString());
     if (backend() == BackendKind.HOST) {
       versions.put("openblas", BlasBuild.load().config().strip());

@@ -113,7 +113,7 @@ class FloorsTest {
           .resideInAnyPackage("braid.shapes", "braid.export")
           .should()
           .dependOnClassesThat()
-          .resideInAnyPackage("braid.evidence..", "braid.natives..", "tech.tablesaw..");
+          .resideInAnyPackage("braid.natives..", "tech.tablesaw..");
 
   /// A reader of one file of a larger circle has to read all of them.
   @ArchTest

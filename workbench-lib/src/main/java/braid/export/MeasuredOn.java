@@ -1,8 +1,12 @@
 package braid.export;
 
+import braid.evidence.Decision;
 import braid.model.BraidException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 /// The place of a measurement: what an export says about the machine whose numbers it has.
 ///
@@ -12,6 +16,13 @@ import java.util.List;
 public record MeasuredOn(
     String braid, String device, String link, String driver, String libraries) {
   private static final int MOST_CHARACTERS = 200;
+  private static final String UNKNOWN = "unknown";
+  private static final String BRAID = "braid";
+  private static final String DRIVER = "driver";
+  private static final Set<String> NO_LIBRARIES = Set.of(BRAID, DRIVER, "java");
+
+  /// A version with at least one point: the number in a library's file name has none.
+  private static final Pattern NUMBER = Pattern.compile("\\d+(\\.\\d+)+");
 
   public MeasuredOn {
     check("version of Braid", braid);
@@ -19,6 +30,30 @@ public record MeasuredOn(
     check("link", link);
     check("driver", driver);
     check("libraries", libraries);
+  }
+
+  /// Returns the place of a decision.
+  static MeasuredOn of(Decision decision) {
+    var setting = decision.setting();
+    var versions = decision.versions();
+    var libraries =
+        versions.entrySet().stream()
+            .filter(each -> !NO_LIBRARIES.contains(each.getKey()))
+            .map(each -> each.getKey() + " " + version(each.getValue()))
+            .collect(Collectors.joining(", "));
+    return new MeasuredOn(
+        versions.getOrDefault(BRAID, UNKNOWN),
+        "%s x %s"
+            .formatted(
+                setting.getOrDefault("ranks", UNKNOWN), setting.getOrDefault("device", UNKNOWN)),
+        setting.getOrDefault("link", UNKNOWN),
+        versions.getOrDefault(DRIVER, "none"),
+        libraries.isEmpty() ? UNKNOWN : libraries);
+  }
+
+  private static String version(String text) {
+    var number = NUMBER.matcher(text);
+    return number.find() ? number.group() : text;
   }
 
   /// The texts become comments of other languages, in which a line break would end the comment.

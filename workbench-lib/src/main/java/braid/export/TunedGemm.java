@@ -1,5 +1,6 @@
 package braid.export;
 
+import braid.evidence.Decision;
 import braid.model.BraidException;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
@@ -27,6 +28,24 @@ public record TunedGemm(
     checkTime("median", medianNanos);
     checkTime("reference", referenceNanos);
     tuning.check(problem, ranks);
+  }
+
+  /// Returns the decision of a study.
+  public static TunedGemm of(GemmSpec problem, Decision decision) {
+    if (!decision.problem().equals(problem.toString())) {
+      throw new BraidException(
+          "the decision must be on %s but is on %s; give its problem"
+              .formatted(problem, decision.problem()));
+    }
+    var study = decision.study().cast(Overlap.class);
+    var tuning = study.simplest();
+    return new TunedGemm(
+        problem,
+        tuning,
+        study.ranks(),
+        study.medianNanos(tuning),
+        study.unfusedMedianNanos(),
+        MeasuredOn.of(decision));
   }
 
   private static void checkTime(String name, double nanos) {

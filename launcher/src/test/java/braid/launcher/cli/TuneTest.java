@@ -57,14 +57,14 @@ class TuneTest {
         .isEqualTo(
             """
             var spec = GemmSpec.gemmReduceScatter(48, 16, 8).dtype(DType.FP32);
-            var decision = Tuner.on(world).gemm(spec).search().budget(Duration.ofSeconds(1)).decide();
-            decision""");
+            Tuner.on(world).gemm(spec).search().budget(Duration.ofSeconds(1)).decide()""");
     assertThat(saved.toJson()).contains("searched 120 configurations", "take `");
     assertThat(directory.resolve("tuned.html")).exists();
     // An undecided result is not kept.
     var kept = decisions().all();
     assertThat(kept).hasSizeLessThanOrEqualTo(1);
-    kept.forEach(each -> assertThat(ran.out()).contains("take    `%s`".formatted(each.tuning())));
+    kept.forEach(
+        each -> assertThat(ran.out()).contains("take    `%s` for ".formatted(each.tuning())));
     // It left nothing beside the run and the report.
     assertThat(directory.toFile().list()).containsExactlyInAnyOrder("cache", "runs", "tuned.html");
   }
@@ -120,7 +120,12 @@ class TuneTest {
           attention 64 --heads 4 --kv-heads 3 | kvHeads must
           all-gather-gemm 8 9 8 -n 1 | tune needs 2 or more ranks but has 1: one rank has nothing to communicate; try -n 4 --backend host
           all-gather-gemm 8 9 8 -n 2 --budget soon | --budget must be
-          all-gather-gemm 8 9 8 --kept | --kept runs nothing but the operation all-gather-gemm was given; leave one of them out
+          all-gather-gemm 8 9 8 --tokens 9 | --tp, --cp, --tokens and --export need --model but it is missing; name the model's config.json
+          all-gather-gemm 8 9 8 --model config.json | --model takes no operation but all-gather-gemm was given; leave one of them out
+          --model config.json | --model needs the tokens of a sequence; for example --tokens 8192
+          --model config.json --tokens 9 --tp 3 -n 2 | --tp must be the number of ranks that run, 2, but was 3; try -n 3
+          --model missing.json --tokens 64 -n 2 | missing.json must be a readable text file but was not
+          all-gather-gemm 8 9 8 --kept | --kept takes no operation but all-gather-gemm was given; leave one of them out
           """)
   void aMistakeIsOneLineAndRunsNothing(String arguments, String message) {
     var words = ("tune " + arguments).strip().split(" ");

@@ -15,13 +15,16 @@ import braid.launcher.cli.run.RunInputs;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.run.TimeLimits;
+import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
+import braid.shapes.ModelShapes;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
@@ -57,6 +60,7 @@ import picocli.CommandLine.Spec;
       "  braid tune all-gather-gemm 8192 28672 8192 --dtype bf16",
       "  braid tune gemm-all-reduce 512 8192 28672 -n 4 --report all-reduce.html",
       "  braid tune attention 32768 --heads 32 --kv-heads 8 --causal",
+      "  braid tune --model config.json --tokens 8192 -n 4 --export megatron=tp4.yaml",
       "  braid tune --kept",
       "  braid tune --forget all-gather-gemm",
     })
@@ -84,10 +88,44 @@ public final class TuneCommand implements Callable<Integer> {
   @Mixin private TuneOptions problem = new TuneOptions();
 
   @Option(
+      names = "--model",
+      paramLabel = "config.json",
+      description =
+          "Tunes the GEMMs of the model's layer, instead of one operation: a configuration of"
+              + " Hugging Face.")
+  private @Nullable Path model;
+
+  @Option(
+      names = "--tp",
+      paramLabel = "RANKS",
+      description = "With --model: ranks of tensor parallelism. Default: the ranks that run.")
+  private @Nullable Integer tp;
+
+  @Option(
+      names = "--cp",
+      paramLabel = "RANKS",
+      description = "With --model: ranks of context parallelism. Default: 1.")
+  private @Nullable Integer cp;
+
+  @Option(
+      names = "--tokens",
+      paramLabel = "TOKENS",
+      description = "With --model: tokens of a sequence, required.")
+  private @Nullable Integer tokens;
+
+  @Option(
+      names = "--export",
+      paramLabel = "TARGET=FILE",
+      description =
+          "With --model: writes the decisions for another program: megatron=tp4.yaml, vllm=FILE.")
+  private List<String> exports = new ArrayList<>();
+
+  @Option(
       names = "--budget",
       paramLabel = "TIME",
       description =
-          "Time for measuring: 30, 90s or 5m. Half of it is for the search. Default: "
+          "Time for measuring each operation: 30, 90s or 5m. Half of it is for the search."
+              + " Default: "
               + DEFAULT_BUDGET
               + ".")
   private String budget = DEFAULT_BUDGET;
@@ -129,19 +167,65 @@ public final class TuneCommand implements Callable<Integer> {
       out.flush();
       return ExitCode.OK.code();
     }
+    var env = Env.here();
+    var machine = env.machine();
+    var options = work.session(ranks.session(env, machine, WorkingDirectory.called()));
+    requireTimes(options);
+    if (model != null) {
+      return tuneModel(model, options, env);
+    }
+    requireNoModelOptions();
     if (operation == null) {
       throw new BraidException(
           "tune needs an operation: %s; for example braid tune all-gather-gemm 8192 28672 8192"
               .formatted(String.join(", ", TunedProblem.names())));
     }
-    return tune(TunedProblem.of(operation, sizes, problem));
+    var tuned = TunedProblem.of(operation, sizes, problem);
+    return tune(tuned.problem().toString(), List.of(tuned), options, env, _ -> List.of());
+  }
+
+  private static void requireTimes(SessionOptions options) {
+    if (options.ranks() == 1) {
+      throw new BraidException(
+          "tune needs 2 or more ranks but has 1: one rank has nothing to communicate; try -n 4 --backend host");
+    }
+    if (options.backend().sharesGpus()) {
+      throw new BraidException(
+          "tune needs times that count but ranks share a GPU; try -n with as many ranks as GPUs, or --backend host");
+    }
+  }
+
+  private void requireNoModelOptions() {
+    if (tp != null || cp != null || tokens != null || !exports.isEmpty()) {
+      throw new BraidException(
+          "--tp, --cp, --tokens and --export need --model but it is missing; name the model's config.json");
+    }
+  }
+
+  private Integer tuneModel(Path file, SessionOptions options, Env env) throws IOException {
+    requireNoOperation();
+    if (tokens == null) {
+      throw new BraidException("--model needs the tokens of a sequence; for example --tokens 8192");
+    }
+    int sharing = tp == null ? options.ranks() : tp;
+    if (sharing != options.ranks()) {
+      throw new BraidException(
+          "--tp must be the number of ranks that run, %d, but was %d; try -n %2$d"
+              .formatted(options.ranks(), sharing));
+    }
+    var shapes = ModelShapes.of(file, sharing, cp == null ? 1 : cp, tokens);
+    var tuned = TunedModel.of(shapes, exports);
+    var err = spec.commandLine().getErr();
+    tuned.notes().forEach(note -> err.println("braid: note: " + note));
+    var title = "%s tp%d cp%d tokens %d".formatted(shapes.model(), sharing, shapes.cp(), tokens);
+    return tune(title, tuned.problems(), options, env, tuned::export);
   }
 
   private void requireNoOperation() {
     if (operation != null) {
       throw new BraidException(
-          "%s runs nothing but the operation %s was given; leave one of them out"
-              .formatted(kept ? "--kept" : "--forget", operation));
+          "%s takes no operation but %s was given; leave one of them out"
+              .formatted(model != null ? "--model" : kept ? "--kept" : "--forget", operation));
     }
   }
 
@@ -162,27 +246,26 @@ public final class TuneCommand implements Callable<Integer> {
         + String.join("\nforgot  ", matching.stream().map(Decision::problem).toList());
   }
 
-  private Integer tune(TunedProblem tuned) throws IOException {
+  /// Exports decisions, and returns lines on what was written.
+  private interface Exporting {
+    List<String> export(List<Decision> decisions) throws IOException;
+  }
+
+  private Integer tune(
+      String title,
+      List<TunedProblem> problems,
+      SessionOptions options,
+      Env env,
+      Exporting exporting)
+      throws IOException {
     var home = WorkingDirectory.called();
-    var env = Env.here();
-    var machine = env.machine();
     var err = spec.commandLine().getErr();
     var out = spec.commandLine().getOut();
     var arguments = spec.root().commandLine().getParseResult().originalArgs();
-    var options = work.session(ranks.session(env, machine, home));
-    if (options.ranks() == 1) {
-      throw new BraidException(
-          "tune needs 2 or more ranks but has 1: one rank has nothing to communicate; try -n 4 --backend host");
-    }
-    if (options.backend().sharesGpus()) {
-      throw new BraidException(
-          "tune needs times that count but ranks share a GPU; try -n with as many ranks as GPUs, or --backend host");
-    }
     long seconds = TimeLimits.duration("--budget", budget).toSeconds();
-    var file = home.resolve("tune-" + tuned.fileName() + ".ipynb");
-    var notebook =
-        Notebook.parse(TunedNotebook.json(tuned, seconds), file.getFileName().toString());
-    var inputs = RunInputs.again(notebook, file, output);
+    var name = "tune-" + title.toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9]+", "-") + ".ipynb";
+    var notebook = Notebook.parse(TunedNotebook.json(title, problems, seconds), name);
+    var inputs = RunInputs.again(notebook, home.resolve(name), output);
     var reports = written.of(inputs);
     var begun = Instant.now().truncatedTo(ChronoUnit.SECONDS);
     var queue =
@@ -201,11 +284,19 @@ public final class TuneCommand implements Callable<Integer> {
                             .limits(work.timeout(), Optional.empty())
                             .of(options, env)),
             err);
-    var code = queue.run(reports.ending(ReportFacts.of(arguments, options, machine), out, err));
-    decisions().all().stream()
-        .filter(each -> each.problem().equals(tuned.problem().toString()))
-        .filter(each -> !each.decidedAt().isBefore(begun))
-        .forEach(each -> out.println("take    `%s`".formatted(each.tuning())));
+    var code =
+        queue.run(reports.ending(ReportFacts.of(arguments, options, env.machine()), out, err));
+    var decided =
+        decisions().all().stream()
+            .filter(each -> !each.decidedAt().isBefore(begun))
+            .filter(
+                each ->
+                    problems.stream()
+                        .anyMatch(tuned -> tuned.problem().toString().equals(each.problem())))
+            .toList();
+    decided.forEach(
+        each -> out.println("take    `%s` for %s".formatted(each.tuning(), each.problem())));
+    exporting.export(decided).forEach(out::println);
     out.flush();
     return code;
   }

@@ -5,18 +5,20 @@ import com.google.gson.JsonNull;
 import com.google.gson.JsonObject;
 import java.util.List;
 
-/// The notebook that `braid tune` runs: a title and a cell.
+/// The notebook that `braid tune` runs: a title, and a cell for each problem.
 final class TunedNotebook {
   private TunedNotebook() {}
 
-  /// @param seconds budget
-  static String json(TunedProblem tuned, long seconds) {
+  /// @param seconds budget of each problem
+  static String json(String title, List<TunedProblem> problems, long seconds) {
     var cells = new JsonArray();
-    cells.add(cell("markdown", "title", List.of("# Tuning of " + tuned.problem())));
-    var code = cell("code", "tune", tuned.cell(seconds));
-    code.add("execution_count", JsonNull.INSTANCE);
-    code.add("outputs", new JsonArray());
-    cells.add(code);
+    cells.add(cell("markdown", "title", List.of("# Tuning of " + title)));
+    for (int i = 0; i < problems.size(); i++) {
+      var code = cell("code", "tune-" + (i + 1), problems.get(i).cell(seconds));
+      code.add("execution_count", JsonNull.INSTANCE);
+      code.add("outputs", new JsonArray());
+      cells.add(code);
+    }
     var kernel = new JsonObject();
     kernel.addProperty("display_name", "Braid");
     kernel.addProperty("language", "java");

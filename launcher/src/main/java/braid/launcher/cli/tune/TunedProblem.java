@@ -6,7 +6,6 @@ import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
 import braid.model.Problem;
 import java.util.List;
-import java.util.Locale;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -65,7 +64,9 @@ record TunedProblem(Problem problem, String spec) {
               .formatted(
                   name,
                   String.join(" ", names),
-                  sizes.isEmpty() ? "none" : joined(sizes, " "),
+                  sizes.isEmpty()
+                      ? "none"
+                      : String.join(" ", sizes.stream().map(String::valueOf).toList()),
                   example(name, names.size())));
     }
   }
@@ -89,18 +90,37 @@ record TunedProblem(Problem problem, String spec) {
           case GEMM_BESIDE_ALL_GATHER -> GemmSpec.besideAllGather(m, n, k, sizes.get(3));
           case GEMM_BESIDE_REDUCE_SCATTER -> GemmSpec.besideReduceScatter(m, n, k, sizes.get(3));
         };
+    return of(spec.dtype(options.dtype()));
+  }
+
+  /// Returns the problem of a GEMM.
+  static TunedProblem of(GemmSpec spec) {
     var call =
-        switch (pattern) {
+        switch (spec.pattern()) {
           case ALL_GATHER_GEMM -> "allGatherGemm";
           case GEMM_REDUCE_SCATTER -> "gemmReduceScatter";
           case GEMM_ALL_REDUCE -> "gemmAllReduce";
           case GEMM_BESIDE_ALL_GATHER -> "besideAllGather";
           case GEMM_BESIDE_REDUCE_SCATTER -> "besideReduceScatter";
         };
-    return new TunedProblem(
-        spec.dtype(options.dtype()),
-        "GemmSpec.%s(%s).dtype(DType.%s)"
-            .formatted(call, joined(sizes, ", "), options.dtype().name()));
+    var text =
+        new StringBuilder("GemmSpec.%s(%d, %d, %d".formatted(call, spec.m(), spec.n(), spec.k()));
+    if (spec.pattern().beside()) {
+      text.append(", ").append(spec.besideElements());
+    }
+    text.append(").dtype(DType.%s)".formatted(spec.dtype().name()));
+    for (var feature : spec.features()) {
+      text.append(
+          switch (feature) {
+            case TRANSPOSED_INPUT -> ".transposedInput()";
+            case TRANSPOSED_WEIGHT -> ".transposedWeight()";
+            case ACCUMULATE -> ".accumulate()";
+            case BIAS -> ".bias()";
+            case GELU -> ".gelu()";
+            case GATHERED_INPUT -> ".gatheredInput()";
+          });
+    }
+    return new TunedProblem(spec, text.toString());
   }
 
   private static TunedProblem attention(int sequence, TuneOptions options) {
@@ -126,17 +146,7 @@ record TunedProblem(Problem problem, String spec) {
   List<String> cell(long seconds) {
     return List.of(
         "var spec = %s;\n".formatted(spec),
-        "var decision = Tuner.on(world).%s(spec).search().budget(Duration.ofSeconds(%d)).decide();\n"
-            .formatted(problem instanceof GemmSpec ? "gemm" : "attention", seconds),
-        "decision");
-  }
-
-  /// Returns a name for files.
-  String fileName() {
-    return problem.toString().toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9]+", "-");
-  }
-
-  private static String joined(List<Integer> sizes, String between) {
-    return sizes.stream().map(String::valueOf).collect(Collectors.joining(between));
+        "Tuner.on(world).%s(spec).search().budget(Duration.ofSeconds(%d)).decide()"
+            .formatted(problem instanceof GemmSpec ? "gemm" : "attention", seconds));
   }
 }

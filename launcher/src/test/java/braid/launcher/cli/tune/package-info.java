@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.cli.tune;
+
+import org.jspecify.annotations.NullMarked;
