@@ -8,7 +8,7 @@
 //     | causal zigzag, 4 ranks: nothing found in 4 ranks × 2 iterations
 //     | contiguous, eager: verified 34,000 values of 3 ranks: …
 //     | causal zigzag, replayed: verified 34,000 values of 3 ranks: …
-//     | comm  > fetch 2 @2 | fetch 1 @2 >
+//     | comm  > fetch 2 @2 > fetch 1 @2 >
 //     | saved and read: true
 //     | predicted on 8 GPUs: …
 //     | my ring …
@@ -78,7 +78,7 @@ Schedule ring(AttentionSpec problem, int ranks) {
         for (int hop = 0; hop < ranks; hop++) {
           int owner = (me + ranks - hop) % ranks;
           long rows = key.rows(owner);
-          var at = new Slice(hop % 2 * slot, rows);
+          var place = new Slice(hop % 2 * slot, rows);
           if (hop > 0) {
             var from = new Slice((hop - 1) % 2 * slot, rows); // where the predecessor has them
             p.round(hop); // each hop overwrites the rows of two hops before
@@ -87,13 +87,13 @@ Schedule ring(AttentionSpec problem, int ranks) {
                 owner,
                 List.of(
                     new Step.Move(
-                        hop == 1 ? key.on(previous) : keys.on(previous, from), keys.on(me, at)),
+                        hop == 1 ? key.on(previous) : keys.on(previous, from), keys.on(me, place)),
                     new Step.Move(
                         hop == 1 ? value.on(previous) : values.on(previous, from),
-                        values.on(me, at))));
+                        values.on(me, place))));
           }
-          var theirKeys = hop == 0 ? key.on(me) : keys.on(me, at);
-          var theirValues = hop == 0 ? value.on(me) : values.on(me, at);
+          var theirKeys = hop == 0 ? key.on(me) : keys.on(me, place);
+          var theirValues = hop == 0 ? value.on(me) : values.on(me, place);
           // In the zigzag layout a rank has two runs of consecutive positions. The first block of a
           // query begins its result; others are added in place, or left out if the mask hides them.
           for (var queries : Tokens.of(problem, ranks, me).runs()) {
