@@ -202,6 +202,17 @@ public final class Tuner<C extends Configuration> {
     return new Tuner<>(draft, Configuration.class);
   }
 
+  /// Adds a schedule of your own under its own name: `schedule(own.named("mine"))`. Run the tuner
+  /// that is returned, as of [#schedule(String, Schedule)].
+  public Tuner<Configuration> schedule(Schedule own) {
+    Given.check("own", own);
+    if (own.name().isEmpty()) {
+      throw new BraidException(
+          "a schedule in a study must have a name but has none; call own.named(\"mine\"), or schedule(\"mine\", own)");
+    }
+    return schedule(own.name(), own);
+  }
+
   /// Adds a schedule of your own for each of the [#splits], which tables and charts show as a
   /// curve.
   ///

@@ -115,6 +115,45 @@ class OwnAttentionTest {
         });
   }
 
+  /// Returns the number of steps of rank 0 that attend to rank 1's keys, which come after its own.
+  private static long laterBlocks(AttentionSpec spec, long keyPosition, boolean continued) {
+    var builder = Schedule.on(spec, 2);
+    var query = builder.local(Part.QUERY);
+    var key = builder.local(Part.KEY);
+    var value = builder.local(Part.VALUE);
+    var sums = builder.local(Part.OUTPUT);
+    var lse = builder.local(Part.LSE);
+    var math = builder.lane("math", Lane.Role.COMPUTE);
+    var sum = new Step.Partial(sums.on(0), lse.on(0));
+    return builder
+        .steps(
+            p ->
+                p.attend(
+                    math,
+                    1,
+                    spec,
+                    query.on(0),
+                    0,
+                    key.on(0),
+                    value.on(0),
+                    keyPosition,
+                    sum,
+                    continued))
+        .steps(0)
+        .size();
+  }
+
+  @Test
+  void blocksThatTheMaskHidesAddNoStep() {
+    int later = TOKENS / 2;
+    assertThat(laterBlocks(SPEC, later, true)).isZero();
+    assertThat(laterBlocks(SPEC, later - 1, true)).isOne();
+    assertThat(laterBlocks(AttentionSpec.of(TOKENS, 4, 8).kvHeads(2), later, true)).isOne();
+    // The first block begins the result, and the check reports positions outside of the sequence.
+    assertThat(laterBlocks(SPEC, later, false)).isOne();
+    assertThat(laterBlocks(SPEC, TOKENS, true)).isOne();
+  }
+
   /// The check refuses what no run can compute; verification does not depend on the check.
   @Test
   void missingKeysAreRefusedBeforeAnyStepRuns() {

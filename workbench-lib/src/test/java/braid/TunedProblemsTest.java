@@ -270,7 +270,7 @@ class TunedProblemsTest {
                     .gemm(GEMM)
                     .methods(Method.PIPELINED)
                     .splits(1, 2, 3)
-                    .schedule("two levels", WrittenSchedules.twoLevel(GEMM, 4, 2))
+                    .schedule(WrittenSchedules.twoLevel(GEMM, 4, 2).named("two levels"))
                     .schedules("backwards", splits -> WrittenSchedules.reversed(GEMM, 4, splits)));
     assertThat(study.reference()).isEqualTo(Overlap.unfused());
     assertThat(study.trials())
@@ -424,6 +424,9 @@ class TunedProblemsTest {
               .startsWith("schedule `mine` has the name of another one");
           assertThat(refusal(() -> Tuner.on(world).gemm(GEMM).schedule(" ", own)))
               .startsWith("a schedule's name must not be blank");
+          assertThat(refusal(() -> Tuner.on(world).gemm(GEMM).schedule(own)))
+              .isEqualTo(
+                  "a schedule in a study must have a name but has none; call own.named(\"mine\"), or schedule(\"mine\", own)");
           var before = Tuner.on(world).gemm(GEMM);
           var _ = before.schedule("mine", own);
           assertThat(refusal(before::run))

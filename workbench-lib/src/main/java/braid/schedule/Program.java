@@ -28,7 +28,8 @@ import java.util.Set;
 import java.util.stream.IntStream;
 
 /// Collects the steps of one rank, in the order in which the rank enqueues them on its lanes. Omits
-/// steps without rows, and marks and waits without effect.
+/// steps without rows, blocks of attention that would add nothing since the mask hides all their
+/// keys, and marks and waits without effect.
 ///
 /// In [Schedule.Builder#ordered] a program moves data and computes; signals, waits and marks are
 /// added. In [Schedule.Builder#steps] it writes those too. Below, `plan` is the builder, `p` the
@@ -175,6 +176,7 @@ public final class Program {
   }
 
   /// Computes the attention of consecutive positions to others, as a block of a larger attention.
+  /// [Tokens] has the positions of each rank: one run, or two in the zigzag layout.
   ///
   /// ```java
   /// var sum = new Step.Partial(output.on(me), lse.on(me));
@@ -182,7 +184,10 @@ public final class Program {
   /// p.attend(math, peer, spec, query.on(me), at, keys.on(me), values.on(me), from, sum, true);
   /// ```
   ///
-  /// @param continued true to add the keys to those that the result includes
+  /// @param queryPosition position of the query's first row
+  /// @param keyPosition position of the first row of key and value
+  /// @param continued true to add the keys to those that the result includes; false to begin a
+  ///   result
   public Program attend(
       Lane lane,
       int chunk,
@@ -194,20 +199,22 @@ public final class Program {
       long keyPosition,
       Partial result,
       boolean continued) {
-    return query.isEmpty() || key.isEmpty()
-        ? this
-        : add(
-            new Attend(
-                lane,
-                chunk,
-                spec,
-                query,
-                queryPosition,
-                key,
-                value,
-                keyPosition,
-                result,
-                continued));
+    var block =
+        new Attend(
+            lane, chunk, spec, query, queryPosition, key, value, keyPosition, result, continued);
+    return query.isEmpty() || key.isEmpty() || (continued && isHidden(block)) ? this : add(block);
+  }
+
+  /// Returns whether the mask hides all keys of a block from all its queries. Positions outside of
+  /// the sequence are left to the check.
+  private static boolean isHidden(Attend block) {
+    var queries = new Slice(block.queryPosition(), block.query().rows());
+    var keys = new Slice(block.keyPosition(), block.key().rows());
+    boolean isOutside =
+        Math.min(queries.start(), keys.start()) < 0
+            || Math.max(queries.end(), keys.end()) > block.spec().sequence();
+    return !isOutside
+        && Tokens.seen(block.spec(), new Tokens.Run(block.query().row(), queries), keys).isEmpty();
   }
 
   /// Merges the attention of the same rows to different keys.
@@ -236,7 +243,11 @@ public final class Program {
       Gradients result,
       boolean continuesQuery,
       boolean continuesKeys) {
-    return block.query().isEmpty() || block.key().isEmpty()
+    boolean addsNothing =
+        block.query().isEmpty()
+            || block.key().isEmpty()
+            || (continuesQuery && continuesKeys && isHidden(block));
+    return addsNothing
         ? this
         : add(new AttendGradient(block, outputGradient, result, continuesQuery, continuesKeys));
   }

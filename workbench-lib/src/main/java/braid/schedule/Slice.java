@@ -1,5 +1,6 @@
 package braid.schedule;
 
+import braid.model.BraidException;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -8,6 +9,11 @@ public record Slice(long start, long length) {
   /// Returns part `index` of `parts` balanced parts of `total`: the first `total % parts` parts
   /// have one more than the others.
   public static Slice of(long total, int parts, int index) {
+    if (index < 0 || index >= parts) {
+      throw new BraidException(
+          "the index of one of %d parts must be 0..%d but was %d; count parts from 0"
+              .formatted(parts, parts - 1, index));
+    }
     long shortest = total / parts;
     long longer = total % parts;
     return new Slice(

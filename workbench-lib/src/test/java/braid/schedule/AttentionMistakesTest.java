@@ -124,6 +124,21 @@ class AttentionMistakesTest {
   }
 
   @Test
+  void aResultThatIsBegunAgainIsFound() {
+    var ring = Schedule.of(SPEC, ContextParallel.ring(), 2);
+    var steps = new ArrayList<>(ring.steps(1));
+    for (int i = 0; i < steps.size(); i++) {
+      if (steps.get(i) instanceof Attend block && block.continued()) {
+        steps.set(i, changed(block, SPEC, block.queryPosition(), block.value(), false));
+      }
+    }
+    assertThat(ring.with(1, steps).findings())
+        .first()
+        .asString()
+        .contains(" overwrites lse@1[0..3]", "; write each output row once, or continue it");
+  }
+
+  @Test
   void aMissingPartIsFound() {
     assertThat(
             merging(of -> new Merge(of.lane(), of.chunk(), of.parts().subList(0, 1), of.result())))

@@ -8,18 +8,27 @@ import com.sun.source.tree.ClassTree;
 import com.sun.source.util.JavacTask;
 import java.io.File;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import javax.tools.Diagnostic;
+import javax.tools.DiagnosticListener;
+import javax.tools.JavaCompiler;
+import javax.tools.JavaFileObject;
+import javax.tools.StandardJavaFileManager;
 import javax.tools.ToolProvider;
 import jdk.jshell.spi.ExecutionControl.ClassBytecodes;
 import jdk.jshell.spi.ExecutionControl.ClassInstallException;
 import jdk.jshell.spi.ExecutionControl.EngineTerminationException;
+import org.jspecify.annotations.Nullable;
 
 /// A plain Java program, compiled once for all ranks: a source file and the files that it refers
 /// to, which are found by their packages. Its loops have stop checks, like those of a cell.
@@ -28,6 +37,9 @@ import jdk.jshell.spi.ExecutionControl.EngineTerminationException;
 /// @param folder classes, until the program is closed
 public record Program(Path file, String source, String name, Path folder) implements AutoCloseable {
   private static final int MAX_MEBIBYTES = 4;
+
+  /// More classes with one name are no hint.
+  private static final int MOST_IMPORTS = 3;
 
   /// Compiles a source file.
   ///
@@ -57,7 +69,7 @@ public record Program(Path file, String source, String name, Path folder) implem
     var compiler = ToolProvider.getSystemJavaCompiler();
     try (var files = compiler.getStandardFileManager(null, null, StandardCharsets.UTF_8)) {
       var parsed =
-          task(compiler, log, files, List.of("-proc:none"), file).parse().iterator().next();
+          task(compiler, log, files, null, List.of("-proc:none"), file).parse().iterator().next();
       var classes =
           parsed.getTypeDecls().stream()
               .filter(ClassTree.class::isInstance)
@@ -67,7 +79,19 @@ public record Program(Path file, String source, String name, Path folder) implem
       var options = new ArrayList<>(List.of("-proc:none", "-g", "-parameters", "-Xlint:none"));
       options.addAll(List.of("-d", folder.toString(), "-cp", path(classPath)));
       options.addAll(List.of("-sourcepath", root(file, packageName).toString()));
-      if (!task(compiler, log, files, options, file).call()) {
+      if (!task(compiler, log, files, null, options, file).call()) {
+        var unknown = new LinkedHashSet<String>();
+        task(
+                compiler,
+                log,
+                files,
+                error -> unknownType(error).ifPresent(unknown::add),
+                options,
+                file)
+            .analyze();
+        for (var type : unknown) {
+          log.write(missingImport(type));
+        }
         throw new BraidException("%s does not compile; the errors are above".formatted(file));
       }
       if (classes.isEmpty()) {
@@ -79,14 +103,48 @@ public record Program(Path file, String source, String name, Path folder) implem
     }
   }
 
+  /// @param errors receives the errors instead of the log
   private static JavacTask task(
-      javax.tools.JavaCompiler compiler,
+      JavaCompiler compiler,
       Writer log,
-      javax.tools.StandardJavaFileManager files,
+      StandardJavaFileManager files,
+      @Nullable DiagnosticListener<JavaFileObject> errors,
       List<String> options,
       Path file) {
     return (JavacTask)
-        compiler.getTask(log, files, null, options, null, files.getJavaFileObjects(file));
+        compiler.getTask(log, files, errors, options, null, files.getJavaFileObjects(file));
+  }
+
+  /// Returns the name that an error does not find, if it begins like that of a type.
+  private static Optional<String> unknownType(Diagnostic<? extends JavaFileObject> error) {
+    if (!error.getCode().startsWith("compiler.err.cant.resolve") || error.getSource() == null) {
+      return Optional.empty();
+    }
+    try {
+      var name =
+          error
+              .getSource()
+              .getCharContent(true)
+              .subSequence((int) error.getStartPosition(), (int) error.getEndPosition())
+              .toString();
+      boolean isType =
+          name.chars().allMatch(Character::isJavaIdentifierPart)
+              && Character.isUpperCase(name.charAt(0));
+      return isType ? Optional.of(name) : Optional.empty();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /// Returns a line with the imports of that name; empty if there are none, or too many to choose.
+  private static String missingImport(String type) {
+    var found = PublicApi.named(type, each -> List.of(each + "." + type));
+    return found.isEmpty() || found.size() > MOST_IMPORTS
+        ? ""
+        : "%s needs an import: %s%n"
+            .formatted(
+                type,
+                found.stream().map("import %s;"::formatted).collect(Collectors.joining(" or ")));
   }
 
   private static String path(List<Path> classPath) {

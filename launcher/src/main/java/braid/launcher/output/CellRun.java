@@ -1,5 +1,6 @@
 package braid.launcher.output;
 
+import braid.internal.report.json.StudyJson;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankEvent.Channel;
@@ -7,6 +8,7 @@ import braid.launcher.ranks.RankProcess;
 import braid.launcher.wire.ToRank;
 import braid.model.MimeBundle;
 import java.io.IOException;
+import java.util.Map;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -100,12 +102,20 @@ public final class CellRun {
     if (mode == OutputMode.ALL && ranks > 1) {
       var id = event.displayId();
       shown(
-          ResultMerger.labelled(event.rank(), event.bundle()),
+          ResultMerger.labelled(event.rank(), drawn(event)),
           id.isEmpty() ? id : id + "-rank-" + event.rank(),
           event.update());
     } else if (event.rank() == first) {
-      shown(event.bundle(), event.displayId(), event.update());
+      shown(drawn(event), event.displayId(), event.update());
     }
+  }
+
+  /// Returns a study with its table and chart, which ranks leave to the front, and other displays
+  /// as they are.
+  private static MimeBundle drawn(RankEvent.Displayed event) {
+    return event.bundle().data().containsKey(StudyJson.MIME)
+        ? ResultMerger.merge(Map.of(event.rank(), event.bundle()))
+        : event.bundle();
   }
 
   /// Adds a display. Blocks while the client is slow.

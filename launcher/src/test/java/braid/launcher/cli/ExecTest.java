@@ -166,6 +166,15 @@ class ExecTest {
         .contains("Wrong.java:2: error: cannot find symbol")
         .endsWith("braid: Wrong.java does not compile; the errors are above\n");
 
+    file("Import.java", "void main() {\n  Machine.h200x8();\n  Nothing.h200x8();\n}\n");
+    assertThat(exec("Import.java").err())
+        .endsWith(
+            """
+            2 errors
+            Machine needs an import: import braid.schedule.simulation.Machine;
+            braid: Import.java does not compile; the errors are above
+            """);
+
     assertThat(Ran.here("exec", directory + "/None.java").err())
         .endsWith("None.java does not exist; check the path\n");
     assertThat(Ran.here("exec", directory.toString()).err())

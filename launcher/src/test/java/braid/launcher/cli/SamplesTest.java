@@ -27,6 +27,7 @@ class SamplesTest {
   private static final Path SAMPLES = ROOT.resolve("workbench-lib/src/samples");
   private static final Path MAVEN = SAMPLES.resolve("maven");
   private static final Pattern PRINTED = Pattern.compile("(?m)^///? +\\| (.*)$");
+  private static final Pattern RANKS = Pattern.compile("braid exec \\S+ -n (\\d+)");
   private static final Pattern NUMBER = Pattern.compile("(?m)^///? (\\d\\d)\\. ");
   private static final Pattern COORDINATES =
       Pattern.compile(
@@ -48,7 +49,8 @@ class SamplesTest {
     var printed = PRINTED.matcher(source).results().map(line -> line.group(1)).toList();
     assertThat(printed).isNotEmpty();
 
-    var ran = source.contains("braid exec") ? exec(sample) : java(sample);
+    var ranks = RANKS.matcher(source);
+    var ran = ranks.find() ? exec(sample, ranks.group(1)) : java(sample);
     assertThat(ran.exitCode()).as(ran.out() + ran.err()).isZero();
     var lines = ran.out().lines().toList();
     for (var line : printed) {
@@ -58,7 +60,7 @@ class SamplesTest {
     }
   }
 
-  private Ran exec(Path sample) throws Exception {
+  private Ran exec(Path sample, String ranks) throws Exception {
     return Ran.apart(
         directory,
         Map.of(),
@@ -66,7 +68,7 @@ class SamplesTest {
         "exec",
         sample.toString(),
         "-n",
-        "2",
+        ranks,
         "--link",
         "unlimited");
   }

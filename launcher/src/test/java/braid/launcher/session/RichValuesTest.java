@@ -165,6 +165,14 @@ class RichValuesTest {
   }
 
   @Test
+  void aDisplayedStudyHasItsTable() {
+    run(
+        "display(Tuner.on(world).steps(\"two\").step(\"a\", () -> {}).step(\"b\", () -> {})"
+            + ".repeats(6).run());");
+    assertThat(output.shown.getLast()).containsPattern("(?m)^configuration +verdict +median ms ");
+  }
+
+  @Test
   void contentOfAMimeTypeIsShownAsSuch() {
     for (var front : List.of("", "%%front\n")) {
       var html = run(front + "html(\"<b>4</b>\")").orElseThrow();

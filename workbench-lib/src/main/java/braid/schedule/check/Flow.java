@@ -219,8 +219,12 @@ final class Flow {
             new Finding(
                 "overwritten by " + Finding.withoutNumbers(wiring.step(number).lane().name()),
                 wiring.rank(number),
-                "%s overwrites %s, which %s wrote; write each output row once, or accumulate"
-                    .formatted(wiring.name(number), region, wiring.name(old.writer()))));
+                "%s overwrites %s, which %s wrote; write each output row once, or %s"
+                    .formatted(
+                        wiring.name(number),
+                        region,
+                        wiring.name(old.writer()),
+                        wiring.step(number) instanceof Attend ? "continue it" : "accumulate")));
       }
     }
     for (var piece : values) {

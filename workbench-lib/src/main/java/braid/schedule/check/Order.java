@@ -339,8 +339,8 @@ final class Order {
   private String describe(int event, int target) {
     return switch (wiring.step(number(event))) {
       case Wait wait ->
-          "rank %d waits on lane %s for signal %s from rank %d"
-              .formatted(rank(event), wait.lane(), wait.word(), wait.from());
+          "rank %d waits on lane %s for signal %s from rank %d%s"
+              .formatted(rank(event), wait.lane(), wait.word(), wait.from(), cause(number(event)));
       case After after ->
           "rank %d waits on lane %s for mark %d".formatted(rank(event), after.lane(), after.mark());
       case LibraryCall call when before[event][1] == target ->
@@ -350,6 +350,23 @@ final class Order {
           "rank %d enqueues %s on lane %s only after a library call that the host waits for"
               .formatted(rank(event), step.text(), step.lane());
     };
+  }
+
+  /// Returns the step after which a wait's signal is raised, such as `, raised after copy of …`;
+  /// empty if none comes before it.
+  private String cause(int wait) {
+    int event = wiring.releasedBy(wait);
+    while (event != NONE && isStep(event)) {
+      var step = wiring.step(event);
+      if (step instanceof After && wiring.releasedBy(event) != NONE) {
+        event = wiring.releasedBy(event);
+      } else if (step.accesses(rank(event)).isEmpty()) {
+        event = before[event][0];
+      } else {
+        return ", raised after " + step.text();
+      }
+    }
+    return "";
   }
 
   private boolean isLanePredecessor(int event, int other) {

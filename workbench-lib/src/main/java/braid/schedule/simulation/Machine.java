@@ -112,6 +112,15 @@ public record Machine(
         costs);
   }
 
+  /// Returns this machine with another number of consecutive ranks per host.
+  ///
+  /// ```java
+  /// own.simulate(Machine.named("h200x8x4hosts").withRanksPerHost(2)); // pairs of ranks
+  /// ```
+  public Machine withRanksPerHost(int number) {
+    return new Machine(name, calibrated, number, links, compute, costs);
+  }
+
   /// Returns the name for captions: "h200x8, not calibrated".
   public String title() {
     return name + (calibrated ? "" : ", not calibrated");

@@ -1,11 +1,13 @@
 package braid.internal.pipeline;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.host.HostAccess;
 import braid.internal.resource.Range;
 import braid.internal.work.Matrix;
 import braid.internal.work.Precision;
+import braid.model.BraidException;
 import braid.model.DType;
 import braid.schedule.Slice;
 import java.lang.foreign.MemorySegment;
@@ -26,6 +28,13 @@ class PartsTest {
       text.append(i == 0 ? "" : " ").append(slice.start()).append('+').append(slice.length());
     }
     assertThat(text).hasToString(expected);
+  }
+
+  @Test
+  void aPartThatDoesNotExistIsRefused() {
+    assertThatThrownBy(() -> new Slice(0, 10).part(3, 3))
+        .hasMessage("the index of one of 3 parts must be 0..2 but was 3; count parts from 0");
+    assertThatThrownBy(() -> Slice.of(10, 3, -1)).isInstanceOf(BraidException.class);
   }
 
   @Test

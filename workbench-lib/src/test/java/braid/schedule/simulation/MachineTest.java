@@ -131,6 +131,15 @@ class MachineTest {
   }
 
   @Test
+  void aHostHasTheGivenNumberOfRanks() {
+    var hosts = Machine.named("h200x8x4hosts");
+    var pairs = hosts.withRanksPerHost(2);
+    assertThat(pairs.link(0, 1)).isEqualTo(hosts.link(0, 7)).isNotEqualTo(pairs.link(1, 2));
+    assertThat(pairs.link(1, 2)).isEqualTo(hosts.link(7, 8));
+    assertThat(pairs.withRanksPerHost(8)).isEqualTo(hosts);
+  }
+
+  @Test
   void thisHostIsMeasuredOnceAndKept(@TempDir Path cache) throws IOException {
     var file = Files.createDirectories(cache.resolve("machines")).resolve(MachineCache.fileName(2));
     Files.writeString(file, "damaged");

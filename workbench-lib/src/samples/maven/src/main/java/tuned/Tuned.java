@@ -3,7 +3,7 @@ package tuned;
 import braid.ProcessGroup;
 import braid.Tuner;
 
-/// 08. A Maven project: tunes its layer on ranks that are processes, then runs it.
+/// 10. A Maven project: tunes its layer on ranks that are processes, then runs it.
 ///
 /// ```
 /// mvn -DskipTests install                            # in Braid: puts the library into your repository
