@@ -23,28 +23,24 @@ import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
 import braid.schedule.Step.Zero;
+import braid.schedule.check.Contents.Written;
+import braid.schedule.check.Value.Applied;
 import braid.schedule.check.Value.Attended;
-import braid.schedule.check.Value.Block;
-import braid.schedule.check.Value.Factor;
-import braid.schedule.check.Value.Gelu;
-import braid.schedule.check.Value.Gradient;
 import braid.schedule.check.Value.Origin;
 import braid.schedule.check.Value.Product;
 import braid.schedule.check.Value.Repeated;
-import braid.schedule.check.Value.Rescaled;
 import braid.schedule.check.Value.Rows;
-import braid.schedule.check.Value.Statistics;
 import braid.schedule.check.Value.Together;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.SequencedSet;
-import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -61,6 +57,9 @@ final class Flow {
   private final Races races;
   private final Contents contents = new Contents();
 
+  /// The step that is run.
+  private int number = CALLER;
+
   private boolean hasUnknown;
 
   /// Kinds of mistakes by array and by step.
@@ -68,6 +67,9 @@ final class Flow {
 
   private final Map<Object, String> wrong = new HashMap<>();
   private final SequencedSet<Finding> findings = new LinkedHashSet<>();
+
+  /// Rows of one side of an attention that are used together, and the position of the first.
+  private record Side(long position, Region... regions) {}
 
   Flow(Wiring wiring, Declarations declared, Order order, Races races) {
     this.wiring = wiring;
@@ -83,7 +85,8 @@ final class Flow {
     fill(false, Origin.BEFORE);
     for (int event : order.sorted()) {
       if (order.isStep(event) && order.iteration(event) == 0) {
-        run(order.number(event));
+        number = order.number(event);
+        run();
       } else if (order.meetingAt(event) >= 0) {
         call(wiring.meetings().get(order.meetingAt(event)));
       }
@@ -106,71 +109,25 @@ final class Flow {
       if (port.given() == given) {
         for (var region : port.regions()) {
           for (var gap : contents.gaps(region)) {
-            contents.put(region, new Written(gap, named(region, origin), CALLER));
+            contents.put(region, new Piece(gap, named(region, origin)), CALLER);
           }
         }
       }
     }
   }
 
-  private Value named(Region region, Origin origin) {
-    hasUnknown |= origin == Origin.UNKNOWN;
+  private static Value named(Region region, Origin origin) {
     return new Rows(region.buffer().name(), region.rank(), 0, origin);
   }
 
-  /// Returns the values of a region, all of which must have been written or given.
-  ///
-  /// @param outputs true if outputs may be read as they were before the iteration
-  private List<Written> read(int number, Region region, boolean outputs) {
-    var parts = contents.strips(region);
-    var first = readStrip(number, parts.getFirst(), outputs);
-    for (var other : parts.subList(1, parts.size())) {
-      var next = readStrip(number, other, outputs);
-      boolean known =
-          Stream.concat(first.stream(), next.stream()).allMatch(each -> each.value().isKnown());
-      if (known && !Written.joined(next).equals(Written.joined(first))) {
-        finding(
-            number,
-            " reads %s and %s, which are not columns of the same rows; copy both from one row",
-            parts.getFirst(),
-            other);
-      }
-    }
-    return first;
+  private Piece unknown(Region region, Slice rows) {
+    hasUnknown = true;
+    return new Piece(rows, named(region, Origin.UNKNOWN));
   }
 
-  private List<Written> readStrip(int number, Region region, boolean outputs) {
-    var all = new ArrayList<Written>();
-    long from = region.row();
-    long unknown = 0;
-    for (var piece : contents.known(region)) {
-      unknown += addUnknown(region, from, piece.rows().start(), all);
-      if (isBefore(piece) && !outputs) {
-        unknown += addUnknown(region, piece.rows().start(), piece.rows().end(), all);
-      } else {
-        all.add(piece);
-      }
-      from = piece.rows().end();
-    }
-    unknown += addUnknown(region, from, region.slice().end(), all);
-    if (unknown > 0 && !mayBeUncertain(number, region, unknown)) {
-      report(
-          unwritten,
-          "unwritten",
-          number,
-          region,
-          "%s reads %s, but %d of its rows were not written in this iteration; write them first"
-              .formatted(wiring.name(number), region, unknown));
-    }
-    return all;
-  }
-
-  /// Returns whether the unknown rows of a region may be those of an uncertain step.
-  private boolean mayBeUncertain(int number, Region region, long unknown) {
-    return declared.isUncertain(region)
-        || (unknown == region.rows()
-            && (declared.isUncertainRank(region.rank())
-                || declared.isUncertainRank(wiring.rank(number))));
+  @SuppressWarnings("AnnotateFormatMethod") // All callers are here.
+  private void finding(String text, Object... values) {
+    findings.add(new Finding(wiring.rank(number), wiring.name(number) + text.formatted(values)));
   }
 
   /// Reports a mistake in rows of an array and one step. Mistakes of one array, or of one step, are
@@ -178,131 +135,174 @@ final class Flow {
   ///
   /// @param mistake a word for the mistake
   private void report(
-      Map<Object, String> kinds, String mistake, int number, Region region, String text) {
+      Map<Object, String> kinds, String mistake, int step, Region region, String text) {
     var array = mistake + " " + Finding.withoutNumbers(region.buffer().name());
-    var kind = kinds.getOrDefault(number, kinds.getOrDefault(array, array));
-    kinds.put(number, kind);
+    var kind = kinds.getOrDefault(step, kinds.getOrDefault(array, array));
+    kinds.put(step, kind);
     kinds.putIfAbsent(array, kind);
     findings.add(new Finding(kind, region.rank(), text));
   }
 
-  private long addUnknown(Region region, long from, long to, List<Written> into) {
-    if (from < to) {
-      into.add(new Written(new Slice(from, to - from), named(region, Origin.UNKNOWN), CALLER));
-    }
-    return to - from;
+  /// Returns the values of a region, all of which must have been written or given.
+  private List<Piece> read(Region region) {
+    return read(region, false);
   }
 
-  /// Writes values; `reads` is true if the step has read the values that it overwrites.
-  private void write(int number, Region region, List<Written> values, boolean reads) {
-    contents.strips(region).forEach(strip -> writeStrip(number, strip, values, reads));
-  }
-
-  private void writeStrip(int number, Region region, List<Written> values, boolean reads) {
-    boolean mistaken = false;
-    for (var old : contents.known(region)) {
-      boolean caller = old.writer() == CALLER;
-      if (caller && old.value() instanceof Rows rows && rows.origin() == Origin.GIVEN) {
-        if (!isMade(region, old.rows())) {
-          finding(
-              number, " overwrites %s, which the caller gives; write to another buffer", region);
-        }
-      } else if (!caller && !reads && hasUnknown && !old.value().isKnown()) {
-        // The step that begins the sum comes after this one.
-        mistaken |= wiring.step(old.writer()).worksInPlace();
-      } else if (!caller
-          && !reads
-          && !old.value().equals(Value.Sum.ZERO)
-          && isMade(region, old.rows())) {
-        mistaken = true;
-        findings.add(
-            new Finding(
-                "overwritten by " + Finding.withoutNumbers(wiring.step(number).lane().name()),
-                wiring.rank(number),
-                "%s overwrites %s, which %s wrote; write each output row once, or accumulate"
-                    .formatted(wiring.name(number), region, wiring.name(old.writer()))));
+  /// @param outputs true if outputs may be read as they were before the iteration
+  private List<Piece> read(Region region, boolean outputs) {
+    var strips = contents.strips(region);
+    var first = readStrip(strips.getFirst(), outputs);
+    for (var other : strips.subList(1, strips.size())) {
+      var next = readStrip(other, outputs);
+      boolean known =
+          Stream.concat(first.stream(), next.stream()).allMatch(each -> each.value().isKnown());
+      if (known && !Piece.joined(next).equals(Piece.joined(first))) {
+        finding(
+            " reads %s and %s, which are not columns of the same rows; copy both from one row",
+            strips.getFirst(), other);
       }
     }
-    for (var piece : values) {
-      var value = mistaken ? named(region, Origin.UNKNOWN) : piece.value();
-      contents.put(region, new Written(piece.rows(), value, number));
+    return first;
+  }
+
+  private List<Piece> readStrip(Region region, boolean outputs) {
+    var pieces = new ArrayList<Piece>();
+    for (var written : contents.known(region)) {
+      if (outputs || !isBefore(written)) {
+        pieces.add(written.piece());
+      }
+    }
+    var gaps = Piece.gaps(region.slice(), pieces);
+    if (gaps.isEmpty()) {
+      return pieces;
+    }
+    long rows = gaps.stream().mapToLong(Slice::length).sum();
+    if (!mayBeUncertain(region, rows)) {
+      report(
+          unwritten,
+          "unwritten",
+          number,
+          region,
+          "%s reads %s, but %d of its rows were not written in this iteration; write them first"
+              .formatted(wiring.name(number), region, rows));
+    }
+    gaps.forEach(gap -> pieces.add(unknown(region, gap)));
+    pieces.sort(Comparator.comparingLong(piece -> piece.rows().start()));
+    return pieces;
+  }
+
+  /// Returns whether the unknown rows of a region may be those of an uncertain step.
+  private boolean mayBeUncertain(Region region, long unknown) {
+    return declared.isUncertain(region)
+        || (unknown == region.rows()
+            && (declared.isUncertainRank(region.rank())
+                || declared.isUncertainRank(wiring.rank(number))));
+  }
+
+  private void write(Region region, List<Piece> values) {
+    for (var strip : contents.strips(region)) {
+      boolean mistaken = false;
+      for (var old : contents.known(strip)) {
+        mistaken |= isWrong(region, strip, old);
+      }
+      for (var piece : values) {
+        contents.put(strip, mistaken ? unknown(strip, piece.rows()) : piece, number);
+      }
     }
   }
 
-  private boolean isMade(Region of, Slice rows) {
+  /// Returns whether it is a mistake to write over earlier values of a strip of a region.
+  private boolean isWrong(Region region, Region strip, Written old) {
+    var value = old.piece().value();
+    if (old.writer() == CALLER) {
+      if (value instanceof Rows rows
+          && rows.origin() == Origin.GIVEN
+          && !isMade(strip, old.piece().rows())) {
+        finding(" overwrites %s, which the caller gives; write to another buffer", strip);
+      }
+      return false;
+    }
+    if (hasUnknown && !value.isKnown()) {
+      // The step that begins the sum comes after this one.
+      return wiring.step(old.writer()).worksInPlace() && !reads(region);
+    }
+    if (value.equals(Value.Sum.ZERO) || !isMade(strip, old.piece().rows()) || reads(region)) {
+      return false;
+    }
+    findings.add(
+        new Finding(
+            "overwritten by " + Finding.withoutNumbers(wiring.step(number).lane().name()),
+            wiring.rank(number),
+            "%s overwrites %s, which %s wrote; write each output row once, or accumulate"
+                .formatted(wiring.name(number), strip, wiring.name(old.writer()))));
+    return true;
+  }
+
+  /// Returns whether the step has read what it overwrites. A library reads it within its call.
+  private boolean reads(Region region) {
+    var step = wiring.step(number);
+    return step instanceof LibraryCall
+        || step.accesses(wiring.rank(number)).contains(Access.read(region));
+  }
+
+  private boolean isMade(Region region, Slice rows) {
     return wiring.schedule().ports().stream()
         .filter(port -> !port.given())
-        .map(port -> port.on(of.rank()))
+        .map(port -> port.on(region.rank()))
         .anyMatch(
-            region ->
-                region.buffer().name().equals(of.buffer().name()) && region.slice().overlaps(rows));
+            made ->
+                made.buffer().name().equals(region.buffer().name()) && made.slice().overlaps(rows));
   }
 
   /// Returns whether what a step computes is unknown.
-  private boolean isUnknown(int number) {
-    return declared.isUncertain(number) || races.isRacing(number) || order.isCyclic(number);
+  private boolean isUnknown(int step) {
+    return declared.isUncertain(step) || races.isRacing(step) || order.isCyclic(step);
   }
 
-  private void writeUnknown(int number) {
+  private void writeUnknown(int step) {
     var written =
-        declared.isUncertain(number)
-            ? declared.written(number)
-            : wiring.step(number).accesses(wiring.rank(number)).stream()
+        declared.isUncertain(step)
+            ? declared.written(step)
+            : wiring.step(step).accesses(wiring.rank(step)).stream()
                 .filter(access -> access.use() != Access.Use.READ)
                 .map(Access::region)
                 .toList();
     for (var region : written) {
       if (!region.isEmpty()) {
         for (var strip : contents.strips(region)) {
-          contents.put(strip, new Written(strip.slice(), named(strip, Origin.UNKNOWN), number));
+          contents.put(strip, unknown(strip, strip.slice()), step);
         }
       }
     }
   }
 
-  @SuppressWarnings("AnnotateFormatMethod") // All callers are here.
-  private void finding(int number, String text, Object... values) {
-    findings.add(new Finding(wiring.rank(number), wiring.name(number) + text.formatted(values)));
-  }
-
-  private void run(int number) {
+  private void run() {
+    var step = wiring.step(number);
     boolean meets = wiring.meetingOf(number) != Wiring.NONE;
-    if (!meets && (isUnknown(number) || wiring.step(number) instanceof LibraryCall)) {
+    if (!meets && (isUnknown(number) || step instanceof LibraryCall)) {
       writeUnknown(number);
       return;
     }
-    switch (wiring.step(number)) {
-      case Copy copy -> copy.moves().forEach(move -> copy(number, move));
-      case Gemm gemm -> multiply(number, gemm);
-      case Reduce reduce -> {
-        var parts = new ArrayList<List<Written>>();
-        for (var part : reduce.parts()) {
-          parts.add(moved(read(number, part, false), part, reduce.output()));
-        }
-        boolean inPlace = reduce.parts().contains(reduce.output());
-        finish(number, reduce.finish(), reduce.output(), Written.sum(parts, number), inPlace);
-      }
-      case Attend attend -> attend(number, attend);
-      case AttendGradient gradient -> gradient(number, gradient);
-      case Merge merge -> {
-        var parts = new ArrayList<List<Written>>();
-        for (var part : merge.parts()) {
-          parts.add(attended(number, part, merge.result()));
-        }
-        write(number, merge.result(), merged(number, parts), merge.parts());
-      }
+    switch (step) {
+      case Copy copy -> copy.moves().forEach(this::copy);
+      case Gemm gemm -> multiply(gemm);
+      case Reduce reduce ->
+          finish(
+              reduce.finish(),
+              reduce.output(),
+              sum(
+                  reduce.parts().stream()
+                      .map(part -> moved(read(part), part, reduce.output()))
+                      .toList()));
+      case Attend attend -> attend(attend);
+      case AttendGradient gradient -> differentiate(gradient);
+      case Merge merge ->
+          write(
+              merge.result(),
+              merge.parts().stream().map(part -> attended(part, merge.result())).toList());
       case Zero zero ->
-          write(
-              number,
-              zero.target(),
-              List.of(new Written(zero.target().slice(), Value.Sum.ZERO, number)),
-              false);
-      case Prepare prepare ->
-          write(
-              number,
-              Prepare.operand(prepare.weight()),
-              read(number, prepare.weight(), false),
-              true);
+          write(zero.target(), List.of(new Piece(zero.target().slice(), Value.Sum.ZERO)));
+      case Prepare prepare -> write(Prepare.operand(prepare.weight()), read(prepare.weight()));
       case LibraryCall _, Signal _, Wait _, Mark _, After _ -> {}
     }
   }
@@ -313,252 +313,184 @@ final class Flow {
         && spec.has(GemmSpec.Feature.ACCUMULATE);
   }
 
-  private void copy(int number, Move move) {
+  private void copy(Move move) {
     long distance = move.to().column() - move.from().column();
     for (var from : contents.strips(move.from())) {
       var to = move.to().columns(from.columnSlice().shifted(distance));
-      write(number, to, moved(readStrip(number, from, readsOutputs()), from, to), false);
+      write(to, moved(readStrip(from, readsOutputs()), from, to));
     }
   }
 
   /// Returns the values of rows after a copy to other rows and columns.
-  private static List<Written> moved(List<Written> pieces, Region from, Region to) {
-    return pieces.stream()
-        .map(piece -> piece.shifted(to.row() - from.row()))
-        .map(piece -> piece.shiftedColumns(to.column() - from.column()))
-        .toList();
+  private static List<Piece> moved(List<Piece> pieces, Region from, Region to) {
+    long columns = to.column() - from.column();
+    return pieces.stream().map(each -> each.moved(to.row() - from.row(), columns)).toList();
   }
 
-  private void multiply(int number, Gemm gemm) {
-    var factors = factors(number, gemm.weight());
+  private static List<Piece> sum(List<List<Piece>> terms) {
+    return Piece.combined(terms, Value::sum);
+  }
+
+  private void multiply(Gemm gemm) {
+    var factors = factors(gemm.weight());
     for (var tile : gemm.tiles()) {
       boolean scaled =
           tile.input().buffer().dtype().isFp8() || gemm.weight().buffer().dtype().isFp8();
       int scales = scaled ? 0 : Product.UNSCALED;
-      var products = new ArrayList<Written>();
-      for (var piece : moved(read(number, tile.input(), false), tile.input(), tile.output())) {
-        products.add(
-            new Written(piece.rows(), new Product(piece.value(), factors, scales), number));
-      }
-      finish(number, gemm.finish(), tile.output(), products, false);
+      var rows = moved(read(tile.input()), tile.input(), tile.output());
+      var products = Piece.mapped(rows, row -> new Product(row, factors, scales));
+      finish(gemm.finish(), tile.output(), products);
     }
   }
 
-  private void attend(int number, Attend attend) {
-    var keys =
-        blocks(number, new Side(List.of(attend.key(), attend.value()), attend.keyPosition()));
-    var out = attend.result().output();
-    var parts = new ArrayList<List<Written>>();
-    parts.add(
-        moved(read(number, attend.query(), false), attend.query(), out).stream()
-            .map(
-                row ->
-                    new Written(
-                        row.rows(),
-                        new Attended(
-                            attend.spec(),
-                            row.value(),
-                            attend.queryPosition() - out.row(),
-                            0,
-                            keys),
-                        number))
-            .toList());
-    if (attend.continued()) {
-      parts.add(attended(number, attend.result(), attend.result()));
-    }
-    write(
-        number,
-        attend.result(),
-        merged(number, parts),
-        attend.continued() ? List.of(attend.result()) : List.of());
-  }
-
-  /// Returns the rows of one side by position.
-  private List<Block> blocks(int number, Side side) {
-    return together(number, side, side.position()).stream()
-        .map(piece -> new Block(piece.rows(), piece.value()))
-        .toList();
-  }
-
-  private static List<Written> atPosition(List<Written> pieces, Region of, long position) {
-    return pieces.stream().map(piece -> piece.shifted(position - of.row())).toList();
-  }
-
-  private void gradient(int number, AttendGradient gradient) {
-    var block = gradient.block();
-    var result = gradient.result();
-    var queries =
-        List.of(
-            block.query(),
-            block.result().output(),
-            block.result().lse(),
-            gradient.outputGradient());
-    var keys = List.of(block.key(), block.value());
-    var ofQuery = new Side(queries, block.queryPosition());
-    var ofKeys = new Side(keys, block.keyPosition());
-    boolean continuesKeys = gradient.continuesKeys();
-    gradient(
-        number,
-        block.spec(),
-        Part.QUERY,
-        ofQuery,
-        ofKeys,
-        result.query(),
-        gradient.continuesQuery());
-    gradient(number, block.spec(), Part.KEY, ofKeys, ofQuery, result.key(), continuesKeys);
-    gradient(number, block.spec(), Part.VALUE, ofKeys, ofQuery, result.value(), continuesKeys);
-  }
-
-  /// Rows of one side of an attention, and the position of the first.
-  private record Side(List<Region> regions, long position) {}
-
-  private void gradient(
-      int number, AttentionSpec spec, Part part, Side of, Side by, Region out, boolean continued) {
-    var others = blocks(number, by);
-    var parts = new ArrayList<List<Written>>();
-    if (continued) {
-      parts.add(read(number, out, false));
-    }
-    parts.add(
-        mapped(
-            together(number, of, out.row()),
-            row -> new Gradient(spec, part, row, of.position() - out.row(), 0, others)));
-    write(number, out, Written.sum(parts, number), continued);
-  }
-
-  /// Returns the rows of one side from row `to` on.
-  private List<Written> together(int number, Side side, long to) {
-    var all = new ArrayList<List<Written>>();
-    for (var region : side.regions()) {
-      all.add(atPosition(read(number, region, false), region, to));
-    }
-    return Written.combined(all, number, Together::new);
-  }
-
-  /// Returns the attention in a partial result, in other rows.
-  private List<Written> attended(int number, Partial partial, Partial to) {
-    var outputs = moved(read(number, partial.output(), false), partial.output(), to.output());
-    var statistics = moved(read(number, partial.lse(), false), partial.lse(), to.output());
-    return Written.combined(
-        List.of(outputs, statistics),
-        number,
-        both -> {
-          if (both.getFirst() instanceof Attended attended
-              && !both.getLast().equals(new Statistics(attended))) {
-            finding(
-                number,
-                " uses %s and %s, which are not of one attention; use the lse that the output was written with",
-                partial.output(),
-                partial.lse());
-          }
-          return both.getFirst();
-        });
-  }
-
-  private List<Written> merged(int number, List<List<Written>> parts) {
-    return Written.combined(
-        parts,
-        number,
-        values -> {
-          @Nullable Attended all = null;
-          for (var value : values) {
-            if (!(value instanceof Attended next) || !(all == null || all.isOf(next))) {
-              // An unwritten value was reported at its read.
-              if (value.isKnown()) {
-                finding(
-                    number,
-                    " merges what is not attention of the same rows; merge blocks of one query");
-              }
-              return value;
-            }
-            all = all == null ? next : all.with(next);
-          }
-          return Objects.requireNonNull(all);
-        });
-  }
-
-  /// Writes attention and its statistics; `read` are the partial results that the step has read.
-  private void write(int number, Partial result, List<Written> values, List<Partial> read) {
-    write(
-        number,
-        result.output(),
-        values,
-        read.stream().anyMatch(part -> part.output().equals(result.output())));
-    var statistics =
-        mapped(values, value -> value instanceof Attended of ? new Statistics(of) : value);
-    write(
-        number,
-        result.lse(),
-        moved(statistics, result.output(), result.lse()),
-        read.stream().anyMatch(part -> part.lse().equals(result.lse())));
-  }
-
-  /// Returns the prepared form of a weight; consecutive rows of one array become one factor.
-  private List<Factor> factors(int number, Region weight) {
+  /// Returns the prepared form of a weight.
+  private List<Piece> factors(Region weight) {
     var operand = Prepare.operand(weight);
-    if (!contents.gaps(operand).isEmpty()) {
-      if (!declared.isUncertainRank(wiring.rank(number))) {
-        finding(
-            number,
-            " needs %s prepared, but no step prepared it in this iteration; prepare it first",
-            weight);
-      }
-      return List.of(new Factor(weight.slice(), named(operand, Origin.UNKNOWN)));
+    if (contents.gaps(operand).isEmpty()) {
+      return Piece.joined(
+          contents.pieces(operand).stream().map(each -> each.moved(-weight.row(), 0)).toList());
     }
-    var factors = new ArrayList<Factor>();
-    for (var piece : contents.known(operand)) {
-      var part = piece.shifted(-weight.row());
-      long start = part.rows().start();
-      if (!factors.isEmpty() && factors.getLast().value().equals(part.value())) {
-        start = factors.removeLast().rows().start();
-      }
-      factors.add(new Factor(new Slice(start, part.rows().end() - start), part.value()));
+    if (!declared.isUncertainRank(wiring.rank(number))) {
+      finding(
+          " needs %s prepared, but no step prepared it in this iteration; prepare it first",
+          weight);
     }
-    return List.copyOf(factors);
+    return List.of(unknown(operand, weight.slice()));
   }
 
-  private void finish(
-      int number, Finish finish, Region out, List<Written> values, boolean inPlace) {
-    var terms = new ArrayList<List<Written>>();
-    terms.add(finish.scaled() ? mapped(values, Value::scaled) : values);
+  private void finish(Finish finish, Region out, List<Piece> values) {
+    var terms = new ArrayList<List<Piece>>();
+    terms.add(finish.scaled() ? Piece.mapped(values, Value::scaled) : values);
     if (finish.accumulate()) {
-      terms.add(read(number, out, true));
+      terms.add(read(out, true));
     }
     finish
         .bias()
         .ifPresent(
             bias -> {
-              var row = read(number, bias.on(out.rank()), false).getFirst().value();
-              terms.add(List.of(new Written(out.slice(), new Repeated(row), number)));
+              var row = read(bias.on(out.rank())).getFirst().value();
+              terms.add(List.of(new Piece(out.slice(), new Repeated(row))));
             });
-    var done = Written.sum(terms, number);
+    var done = sum(terms);
     if (finish.preActivation().isPresent()) {
-      var kept = finish.preActivation().get().on(out.rank(), out.slice());
-      write(number, kept, done, false);
-      done = mapped(done, Gelu::new);
+      write(finish.preActivation().get().on(out.rank(), out.slice()), done);
+      done = Piece.mapped(done, value -> new Applied(Value.Function.GELU, value));
     }
     if (finish.rescaled()) {
-      done = mapped(done, Rescaled::new);
+      done = Piece.mapped(done, value -> new Applied(Value.Function.RESCALED, value));
     }
-    write(number, out, done, inPlace || finish.accumulate());
+    write(out, done);
     finish
         .amax()
+        .map(amax -> amax.on(out.rank()))
+        .filter(amax -> !contents.gaps(amax).isEmpty() && !declared.isUncertainRank(out.rank()))
         .ifPresent(
-            amax -> {
-              if (!contents.gaps(amax.on(out.rank())).isEmpty()
-                  && !declared.isUncertainRank(out.rank())) {
+            amax ->
                 finding(
-                    number,
                     " raises %s, but no step set it to zero in this iteration; clear it first",
-                    amax.on(out.rank()));
-              }
-            });
+                    amax));
   }
 
-  private static List<Written> mapped(List<Written> pieces, UnaryOperator<Value> change) {
-    return pieces.stream()
-        .map(piece -> new Written(piece.rows(), change.apply(piece.value()), piece.writer()))
-        .toList();
+  private void attend(Attend attend) {
+    var result = attend.result();
+    var queries = new Side(attend.queryPosition(), attend.query());
+    var keys = new Side(attend.keyPosition(), attend.key(), attend.value());
+    var parts = new ArrayList<List<Piece>>();
+    parts.add(attended(attend.spec(), Part.OUTPUT, queries, keys, result.output()));
+    if (attend.continued()) {
+      parts.add(attended(result, result));
+    }
+    write(result, parts);
+  }
+
+  private void differentiate(AttendGradient gradient) {
+    var block = gradient.block();
+    var queries =
+        new Side(
+            block.queryPosition(),
+            block.query(),
+            block.result().output(),
+            block.result().lse(),
+            gradient.outputGradient());
+    var keys = new Side(block.keyPosition(), block.key(), block.value());
+    var result = gradient.result();
+    boolean continued = gradient.continuesKeys();
+    addGradient(Part.QUERY, block.spec(), queries, keys, result.query(), gradient.continuesQuery());
+    addGradient(Part.KEY, block.spec(), keys, queries, result.key(), continued);
+    addGradient(Part.VALUE, block.spec(), keys, queries, result.value(), continued);
+  }
+
+  private void addGradient(
+      Part part, AttentionSpec spec, Side own, Side others, Region out, boolean continued) {
+    var terms = new ArrayList<List<Piece>>();
+    terms.add(attended(spec, part, own, others, out));
+    if (continued) {
+      terms.add(read(out));
+    }
+    write(out, sum(terms));
+  }
+
+  /// Returns the result of attention in the rows of `out`, by those of the other side.
+  private List<Piece> attended(AttentionSpec spec, Part part, Side own, Side others, Region out) {
+    var seen = together(others, others.position());
+    return Piece.mapped(
+        together(own, out.row()),
+        row -> new Attended(spec, part, row, own.position() - out.row(), 0, seen));
+  }
+
+  /// Returns the rows of one side in rows from `first` on.
+  private List<Piece> together(Side side, long first) {
+    var all = new ArrayList<List<Piece>>();
+    for (var region : side.regions()) {
+      all.add(read(region).stream().map(each -> each.moved(first - region.row(), 0)).toList());
+    }
+    return Piece.combined(all, Together::new);
+  }
+
+  /// Returns the attention in a partial result, in other rows.
+  private List<Piece> attended(Partial partial, Partial to) {
+    var output = moved(read(partial.output()), partial.output(), to.output());
+    var lse = moved(read(partial.lse()), partial.lse(), to.output());
+    return Piece.combined(
+        List.of(output, lse),
+        both -> {
+          if (both.getFirst() instanceof Attended attended
+              && attended.isAttention()
+              && !both.getLast().equals(attended.lse())) {
+            finding(
+                " uses %s and %s, which are not of one attention; use the lse that the output was written with",
+                partial.output(), partial.lse());
+          }
+          return both.getFirst();
+        });
+  }
+
+  private Value merged(List<Value> parts) {
+    @Nullable Attended all = null;
+    for (var part : parts) {
+      if (!(part instanceof Attended next)
+          || !next.isAttention()
+          || !(all == null || all.isOf(next))) {
+        // An unwritten value was reported at its read.
+        if (part.isKnown()) {
+          finding(" merges what is not attention of the same rows; merge blocks of one query");
+        }
+        return part;
+      }
+      all = all == null ? next : all.with(next, 1);
+    }
+    return Objects.requireNonNull(all);
+  }
+
+  /// Writes attention merged from parts, and its log-sum-exp.
+  private void write(Partial result, List<List<Piece>> parts) {
+    var merged = Piece.combined(parts, this::merged);
+    write(result.output(), merged);
+    var lse =
+        Piece.mapped(
+            merged,
+            value -> value instanceof Attended all && all.isAttention() ? all.lse() : value);
+    write(result.lse(), moved(lse, result.output(), result.lse()));
   }
 
   /// Runs a library call of all ranks: writes the result expected of a collective of their regions.
@@ -567,19 +499,19 @@ final class Flow {
       Arrays.stream(meeting).forEach(this::writeUnknown);
       return;
     }
-    var calls =
-        Arrays.stream(meeting).mapToObj(number -> (LibraryCall) wiring.step(number)).toList();
+    var calls = Arrays.stream(meeting).mapToObj(step -> (LibraryCall) wiring.step(step)).toList();
     var expected =
         Expected.of(
             calls.getFirst().collective(),
             calls.getFirst().root(),
             calls.stream().map(LibraryCall::x).toList(),
             calls.stream().map(LibraryCall::y).toList());
-    expected.findings().forEach(line -> finding(meeting[0], ": %s", line));
-    var values = new ArrayList<List<Written>>();
+    number = meeting[0];
+    expected.findings().forEach(line -> finding(": %s", line));
+    var values = new ArrayList<List<Piece>>();
     for (var output : expected.outputs()) {
       var out = output.rows();
-      var terms = new ArrayList<List<Written>>();
+      var terms = new ArrayList<List<Piece>>();
       output
           .value()
           .terms()
@@ -588,14 +520,15 @@ final class Flow {
                 var rows = (Rows) term;
                 var x = calls.get(rows.rank()).x();
                 var from = new Region(x.buffer(), x.rank(), out.row() + rows.shift(), out.rows());
-                var pieces = moved(read(meeting[rows.rank()], from, false), from, out);
-                terms.addAll(Collections.nCopies(times, pieces));
+                number = meeting[rows.rank()];
+                terms.addAll(Collections.nCopies(times, moved(read(from), from, out)));
               });
-      values.add(Written.sum(terms, meeting[out.rank()]));
+      values.add(sum(terms));
     }
     for (int i = 0; i < values.size(); i++) {
       var out = expected.outputs().get(i).rows();
-      write(meeting[out.rank()], out, values.get(i), true);
+      number = meeting[out.rank()];
+      write(out, values.get(i));
     }
   }
 
@@ -605,48 +538,46 @@ final class Flow {
         declared.isUncertain(region)
             || (declared.isUncertainRank(region.rank()) && known.stream().allMatch(Flow::isBefore));
     var array = "unwritten " + Finding.withoutNumbers(region.buffer().name());
-    for (var piece : known) {
-      if (isBefore(piece) && !uncertain) {
+    for (var written : known) {
+      if (isBefore(written) && !uncertain) {
         findings.add(
             new Finding(
                 unwritten.getOrDefault(array, array),
                 region.rank(),
-                "%s is never written; let a step write it".formatted(at(region, piece))));
+                "%s is never written; let a step write it"
+                    .formatted(region.rows(written.piece().rows()))));
       }
     }
   }
 
-  /// Returns whether a piece is an output that no step has written.
-  private static boolean isBefore(Written piece) {
-    return piece.writer() == CALLER
-        && piece.value() instanceof Rows rows
+  /// Returns whether rows are an output that no step has written.
+  private static boolean isBefore(Written written) {
+    return written.writer() == CALLER
+        && written.piece().value() instanceof Rows rows
         && rows.origin() == Origin.BEFORE;
   }
 
-  private void compare(Region rows, Value expected) {
-    for (var piece : contents.known(rows)) {
-      var value = piece.value().at(piece.rows());
-      var wanted = expected.at(piece.rows());
-      if (!isBefore(piece)
+  private void compare(Region region, Value expected) {
+    for (var written : contents.known(region)) {
+      var rows = written.piece().rows();
+      var value = written.piece().value().at(rows);
+      var wanted = expected.at(rows);
+      if (!isBefore(written)
           && value.isKnown()
-          && !declared.isUncertain(rows)
+          && !declared.isUncertain(region)
           && !value.equals(wanted)) {
-        var difference = value.difference(wanted, piece.rows());
+        var difference = value.difference(wanted, rows);
         report(
             wrong,
             difference.substring(0, difference.indexOf(' ')),
-            piece.writer(),
-            rows,
+            written.writer(),
+            region,
             "%s, written by %s, %s"
                 .formatted(
-                    at(rows, piece),
-                    piece.writer() == CALLER ? "the caller" : wiring.name(piece.writer()),
+                    region.rows(rows),
+                    written.writer() == CALLER ? "the caller" : wiring.name(written.writer()),
                     difference));
       }
     }
-  }
-
-  private static Region at(Region of, Written piece) {
-    return of.rows(piece.rows());
   }
 }
