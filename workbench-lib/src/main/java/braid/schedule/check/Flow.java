@@ -1,36 +1,14 @@
 package braid.schedule.check;
 
-import braid.model.AttentionSpec;
 import braid.model.GemmSpec;
-import braid.schedule.Finish;
 import braid.schedule.Goal;
-import braid.schedule.Part;
 import braid.schedule.Region;
 import braid.schedule.Slice;
 import braid.schedule.Step.Access;
-import braid.schedule.Step.After;
-import braid.schedule.Step.Attend;
-import braid.schedule.Step.AttendGradient;
-import braid.schedule.Step.Copy;
-import braid.schedule.Step.Gemm;
 import braid.schedule.Step.LibraryCall;
-import braid.schedule.Step.Mark;
-import braid.schedule.Step.Merge;
-import braid.schedule.Step.Move;
-import braid.schedule.Step.Partial;
-import braid.schedule.Step.Prepare;
-import braid.schedule.Step.Reduce;
-import braid.schedule.Step.Signal;
-import braid.schedule.Step.Wait;
-import braid.schedule.Step.Zero;
 import braid.schedule.check.Contents.Written;
-import braid.schedule.check.Value.Applied;
-import braid.schedule.check.Value.Attended;
 import braid.schedule.check.Value.Origin;
-import braid.schedule.check.Value.Product;
-import braid.schedule.check.Value.Repeated;
 import braid.schedule.check.Value.Rows;
-import braid.schedule.check.Value.Together;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -39,10 +17,8 @@ import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.SequencedSet;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 
 /// Runs an iteration with expressions instead of numbers, and compares the outputs with the values
 /// that the goal requires. Without races the result does not depend on the order of unordered
@@ -57,9 +33,6 @@ final class Flow {
   private final Races races;
   private final Contents contents = new Contents();
 
-  /// The step that is run.
-  private int number = CALLER;
-
   private boolean hasUnknown;
 
   /// Kinds of mistakes by array and by step.
@@ -67,9 +40,6 @@ final class Flow {
 
   private final Map<Object, String> wrong = new HashMap<>();
   private final SequencedSet<Finding> findings = new LinkedHashSet<>();
-
-  /// Rows of one side of an attention that are used together, and the position of the first.
-  private record Side(long position, Region... regions) {}
 
   Flow(Wiring wiring, Declarations declared, Order order, Races races) {
     this.wiring = wiring;
@@ -85,8 +55,7 @@ final class Flow {
     fill(false, Origin.BEFORE);
     for (int event : order.sorted()) {
       if (order.isStep(event) && order.iteration(event) == 0) {
-        number = order.number(event);
-        run();
+        run(order.number(event));
       } else if (order.meetingAt(event) >= 0) {
         call(wiring.meetings().get(order.meetingAt(event)));
       }
@@ -120,14 +89,27 @@ final class Flow {
     return new Rows(region.buffer().name(), region.rank(), 0, origin);
   }
 
-  private Piece unknown(Region region, Slice rows) {
+  Piece unknown(Region region, Slice rows) {
     hasUnknown = true;
     return new Piece(rows, named(region, Origin.UNKNOWN));
   }
 
-  @SuppressWarnings("AnnotateFormatMethod") // All callers are here.
-  private void finding(String text, Object... values) {
-    findings.add(new Finding(wiring.rank(number), wiring.name(number) + text.formatted(values)));
+  /// Reports a mistake of a step.
+  void report(int number, String text) {
+    findings.add(new Finding(wiring.rank(number), wiring.name(number) + text));
+  }
+
+  /// Reports rows that an earlier step of the rank should have written.
+  ///
+  /// @return whether there are any
+  boolean lacks(int number, Region region, String text) {
+    if (contents.gaps(region).isEmpty()) {
+      return false;
+    }
+    if (!declared.isUncertainRank(region.rank())) {
+      report(number, text);
+    }
+    return true;
   }
 
   /// Reports a mistake in rows of an array and one step. Mistakes of one array, or of one step, are
@@ -144,28 +126,26 @@ final class Flow {
   }
 
   /// Returns the values of a region, all of which must have been written or given.
-  private List<Piece> read(Region region) {
-    return read(region, false);
-  }
-
+  ///
   /// @param outputs true if outputs may be read as they were before the iteration
-  private List<Piece> read(Region region, boolean outputs) {
+  List<Piece> read(int number, Region region, boolean outputs) {
     var strips = contents.strips(region);
-    var first = readStrip(strips.getFirst(), outputs);
+    var first = readStrip(number, strips.getFirst(), outputs);
     for (var other : strips.subList(1, strips.size())) {
-      var next = readStrip(other, outputs);
+      var next = readStrip(number, other, outputs);
       boolean known =
           Stream.concat(first.stream(), next.stream()).allMatch(each -> each.value().isKnown());
       if (known && !Piece.joined(next).equals(Piece.joined(first))) {
-        finding(
-            " reads %s and %s, which are not columns of the same rows; copy both from one row",
-            strips.getFirst(), other);
+        report(
+            number,
+            " reads %s and %s, which are not columns of the same rows; copy both from one row"
+                .formatted(strips.getFirst(), other));
       }
     }
     return first;
   }
 
-  private List<Piece> readStrip(Region region, boolean outputs) {
+  private List<Piece> readStrip(int number, Region region, boolean outputs) {
     var pieces = new ArrayList<Piece>();
     for (var written : contents.known(region)) {
       if (outputs || !isBefore(written)) {
@@ -177,7 +157,7 @@ final class Flow {
       return pieces;
     }
     long rows = gaps.stream().mapToLong(Slice::length).sum();
-    if (!mayBeUncertain(region, rows)) {
+    if (!mayBeUncertain(number, region, rows)) {
       report(
           unwritten,
           "unwritten",
@@ -192,18 +172,18 @@ final class Flow {
   }
 
   /// Returns whether the unknown rows of a region may be those of an uncertain step.
-  private boolean mayBeUncertain(Region region, long unknown) {
+  private boolean mayBeUncertain(int number, Region region, long unknown) {
     return declared.isUncertain(region)
         || (unknown == region.rows()
             && (declared.isUncertainRank(region.rank())
                 || declared.isUncertainRank(wiring.rank(number))));
   }
 
-  private void write(Region region, List<Piece> values) {
+  void write(int number, Region region, List<Piece> values) {
     for (var strip : contents.strips(region)) {
       boolean mistaken = false;
       for (var old : contents.known(strip)) {
-        mistaken |= isWrong(region, strip, old);
+        mistaken |= isWrong(number, region, strip, old);
       }
       for (var piece : values) {
         contents.put(strip, mistaken ? unknown(strip, piece.rows()) : piece, number);
@@ -212,21 +192,25 @@ final class Flow {
   }
 
   /// Returns whether it is a mistake to write over earlier values of a strip of a region.
-  private boolean isWrong(Region region, Region strip, Written old) {
+  private boolean isWrong(int number, Region region, Region strip, Written old) {
     var value = old.piece().value();
     if (old.writer() == CALLER) {
       if (value instanceof Rows rows
           && rows.origin() == Origin.GIVEN
           && !isMade(strip, old.piece().rows())) {
-        finding(" overwrites %s, which the caller gives; write to another buffer", strip);
+        report(
+            number,
+            " overwrites %s, which the caller gives; write to another buffer".formatted(strip));
       }
       return false;
     }
     if (hasUnknown && !value.isKnown()) {
       // The step that begins the sum comes after this one.
-      return wiring.step(old.writer()).worksInPlace() && !reads(region);
+      return wiring.step(old.writer()).worksInPlace() && !reads(number, region);
     }
-    if (value.equals(Value.Sum.ZERO) || !isMade(strip, old.piece().rows()) || reads(region)) {
+    if (value.equals(Value.Sum.ZERO)
+        || !isMade(strip, old.piece().rows())
+        || reads(number, region)) {
       return false;
     }
     findings.add(
@@ -239,7 +223,7 @@ final class Flow {
   }
 
   /// Returns whether the step has read what it overwrites. A library reads it within its call.
-  private boolean reads(Region region) {
+  private boolean reads(int number, Region region) {
     var step = wiring.step(number);
     return step instanceof LibraryCall
         || step.accesses(wiring.rank(number)).contains(Access.read(region));
@@ -276,221 +260,22 @@ final class Flow {
     }
   }
 
-  private void run() {
+  private void run(int number) {
     var step = wiring.step(number);
-    boolean meets = wiring.meetingOf(number) != Wiring.NONE;
-    if (!meets && (isUnknown(number) || step instanceof LibraryCall)) {
-      writeUnknown(number);
+    if (wiring.meetingOf(number) != Wiring.NONE) {
       return;
     }
-    switch (step) {
-      case Copy copy -> copy.moves().forEach(this::copy);
-      case Gemm gemm -> multiply(gemm);
-      case Reduce reduce ->
-          finish(
-              reduce.finish(),
-              reduce.output(),
-              sum(
-                  reduce.parts().stream()
-                      .map(part -> moved(read(part), part, reduce.output()))
-                      .toList()));
-      case Attend attend -> attend(attend);
-      case AttendGradient gradient -> differentiate(gradient);
-      case Merge merge ->
-          write(
-              merge.result(),
-              merge.parts().stream().map(part -> attended(part, merge.result())).toList());
-      case Zero zero ->
-          write(zero.target(), List.of(new Piece(zero.target().slice(), Value.Sum.ZERO)));
-      case Prepare prepare -> write(Prepare.operand(prepare.weight()), read(prepare.weight()));
-      case LibraryCall _, Signal _, Wait _, Mark _, After _ -> {}
+    if (isUnknown(number) || step instanceof LibraryCall) {
+      writeUnknown(number);
+    } else {
+      new Evaluation(this, contents, number).run(step);
     }
   }
 
   /// Returns whether the result includes outputs as they were before the iteration.
-  private boolean readsOutputs() {
+  boolean readsOutputs() {
     return wiring.schedule().goal() instanceof Goal.Solution(GemmSpec spec, var _)
         && spec.has(GemmSpec.Feature.ACCUMULATE);
-  }
-
-  private void copy(Move move) {
-    long distance = move.to().column() - move.from().column();
-    for (var from : contents.strips(move.from())) {
-      var to = move.to().columns(from.columnSlice().shifted(distance));
-      write(to, moved(readStrip(from, readsOutputs()), from, to));
-    }
-  }
-
-  /// Returns the values of rows after a copy to other rows and columns.
-  private static List<Piece> moved(List<Piece> pieces, Region from, Region to) {
-    long columns = to.column() - from.column();
-    return pieces.stream().map(each -> each.moved(to.row() - from.row(), columns)).toList();
-  }
-
-  private static List<Piece> sum(List<List<Piece>> terms) {
-    return Piece.combined(terms, Value::sum);
-  }
-
-  private void multiply(Gemm gemm) {
-    var factors = factors(gemm.weight());
-    for (var tile : gemm.tiles()) {
-      boolean scaled =
-          tile.input().buffer().dtype().isFp8() || gemm.weight().buffer().dtype().isFp8();
-      int scales = scaled ? 0 : Product.UNSCALED;
-      var rows = moved(read(tile.input()), tile.input(), tile.output());
-      var products = Piece.mapped(rows, row -> new Product(row, factors, scales));
-      finish(gemm.finish(), tile.output(), products);
-    }
-  }
-
-  /// Returns the prepared form of a weight.
-  private List<Piece> factors(Region weight) {
-    var operand = Prepare.operand(weight);
-    if (contents.gaps(operand).isEmpty()) {
-      return Piece.joined(
-          contents.pieces(operand).stream().map(each -> each.moved(-weight.row(), 0)).toList());
-    }
-    if (!declared.isUncertainRank(wiring.rank(number))) {
-      finding(
-          " needs %s prepared, but no step prepared it in this iteration; prepare it first",
-          weight);
-    }
-    return List.of(unknown(operand, weight.slice()));
-  }
-
-  private void finish(Finish finish, Region out, List<Piece> values) {
-    var terms = new ArrayList<List<Piece>>();
-    terms.add(finish.scaled() ? Piece.mapped(values, Value::scaled) : values);
-    if (finish.accumulate()) {
-      terms.add(read(out, true));
-    }
-    finish
-        .bias()
-        .ifPresent(
-            bias -> {
-              var row = read(bias.on(out.rank())).getFirst().value();
-              terms.add(List.of(new Piece(out.slice(), new Repeated(row))));
-            });
-    var done = sum(terms);
-    if (finish.preActivation().isPresent()) {
-      write(finish.preActivation().get().on(out.rank(), out.slice()), done);
-      done = Piece.mapped(done, value -> new Applied(Value.Function.GELU, value));
-    }
-    if (finish.rescaled()) {
-      done = Piece.mapped(done, value -> new Applied(Value.Function.RESCALED, value));
-    }
-    write(out, done);
-    finish
-        .amax()
-        .map(amax -> amax.on(out.rank()))
-        .filter(amax -> !contents.gaps(amax).isEmpty() && !declared.isUncertainRank(out.rank()))
-        .ifPresent(
-            amax ->
-                finding(
-                    " raises %s, but no step set it to zero in this iteration; clear it first",
-                    amax));
-  }
-
-  private void attend(Attend attend) {
-    var result = attend.result();
-    var queries = new Side(attend.queryPosition(), attend.query());
-    var keys = new Side(attend.keyPosition(), attend.key(), attend.value());
-    var parts = new ArrayList<List<Piece>>();
-    parts.add(attended(attend.spec(), Part.OUTPUT, queries, keys, result.output()));
-    if (attend.continued()) {
-      parts.add(attended(result, result));
-    }
-    write(result, parts);
-  }
-
-  private void differentiate(AttendGradient gradient) {
-    var block = gradient.block();
-    var queries =
-        new Side(
-            block.queryPosition(),
-            block.query(),
-            block.result().output(),
-            block.result().lse(),
-            gradient.outputGradient());
-    var keys = new Side(block.keyPosition(), block.key(), block.value());
-    var result = gradient.result();
-    boolean continued = gradient.continuesKeys();
-    addGradient(Part.QUERY, block.spec(), queries, keys, result.query(), gradient.continuesQuery());
-    addGradient(Part.KEY, block.spec(), keys, queries, result.key(), continued);
-    addGradient(Part.VALUE, block.spec(), keys, queries, result.value(), continued);
-  }
-
-  private void addGradient(
-      Part part, AttentionSpec spec, Side own, Side others, Region out, boolean continued) {
-    var terms = new ArrayList<List<Piece>>();
-    terms.add(attended(spec, part, own, others, out));
-    if (continued) {
-      terms.add(read(out));
-    }
-    write(out, sum(terms));
-  }
-
-  /// Returns the result of attention in the rows of `out`, by those of the other side.
-  private List<Piece> attended(AttentionSpec spec, Part part, Side own, Side others, Region out) {
-    var seen = together(others, others.position());
-    return Piece.mapped(
-        together(own, out.row()),
-        row -> new Attended(spec, part, row, own.position() - out.row(), 0, seen));
-  }
-
-  /// Returns the rows of one side in rows from `first` on.
-  private List<Piece> together(Side side, long first) {
-    var all = new ArrayList<List<Piece>>();
-    for (var region : side.regions()) {
-      all.add(read(region).stream().map(each -> each.moved(first - region.row(), 0)).toList());
-    }
-    return Piece.combined(all, Together::new);
-  }
-
-  /// Returns the attention in a partial result, in other rows.
-  private List<Piece> attended(Partial partial, Partial to) {
-    var output = moved(read(partial.output()), partial.output(), to.output());
-    var lse = moved(read(partial.lse()), partial.lse(), to.output());
-    return Piece.combined(
-        List.of(output, lse),
-        both -> {
-          if (both.getFirst() instanceof Attended attended
-              && attended.isAttention()
-              && !both.getLast().equals(attended.lse())) {
-            finding(
-                " uses %s and %s, which are not of one attention; use the lse that the output was written with",
-                partial.output(), partial.lse());
-          }
-          return both.getFirst();
-        });
-  }
-
-  private Value merged(List<Value> parts) {
-    @Nullable Attended all = null;
-    for (var part : parts) {
-      if (!(part instanceof Attended next)
-          || !next.isAttention()
-          || !(all == null || all.isOf(next))) {
-        // An unwritten value was reported at its read.
-        if (part.isKnown()) {
-          finding(" merges what is not attention of the same rows; merge blocks of one query");
-        }
-        return part;
-      }
-      all = all == null ? next : all.with(next, 1);
-    }
-    return Objects.requireNonNull(all);
-  }
-
-  /// Writes attention merged from parts, and its log-sum-exp.
-  private void write(Partial result, List<List<Piece>> parts) {
-    var merged = Piece.combined(parts, this::merged);
-    write(result.output(), merged);
-    var lse =
-        Piece.mapped(
-            merged,
-            value -> value instanceof Attended all && all.isAttention() ? all.lse() : value);
-    write(result.lse(), moved(lse, result.output(), result.lse()));
   }
 
   /// Runs a library call of all ranks: writes the result expected of a collective of their regions.
@@ -506,9 +291,8 @@ final class Flow {
             calls.getFirst().root(),
             calls.stream().map(LibraryCall::x).toList(),
             calls.stream().map(LibraryCall::y).toList());
-    number = meeting[0];
-    expected.findings().forEach(line -> finding(": %s", line));
-    var values = new ArrayList<List<Piece>>();
+    expected.findings().forEach(line -> report(meeting[0], ": " + line));
+    var results = new ArrayList<List<Piece>>();
     for (var output : expected.outputs()) {
       var out = output.rows();
       var terms = new ArrayList<List<Piece>>();
@@ -520,15 +304,14 @@ final class Flow {
                 var rows = (Rows) term;
                 var x = calls.get(rows.rank()).x();
                 var from = new Region(x.buffer(), x.rank(), out.row() + rows.shift(), out.rows());
-                number = meeting[rows.rank()];
-                terms.addAll(Collections.nCopies(times, moved(read(from), from, out)));
+                var values = read(meeting[rows.rank()], from, false);
+                terms.addAll(Collections.nCopies(times, Piece.moved(values, from, out)));
               });
-      values.add(sum(terms));
+      results.add(Piece.sum(terms));
     }
-    for (int i = 0; i < values.size(); i++) {
+    for (int i = 0; i < results.size(); i++) {
       var out = expected.outputs().get(i).rows();
-      number = meeting[out.rank()];
-      write(out, values.get(i));
+      write(meeting[out.rank()], out, results.get(i));
     }
   }
 

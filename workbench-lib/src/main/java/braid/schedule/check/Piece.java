@@ -1,5 +1,6 @@
 package braid.schedule.check;
 
+import braid.schedule.Region;
 import braid.schedule.Slice;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -13,6 +14,12 @@ record Piece(Slice rows, Value value) {
   /// Returns the same rows elsewhere: moved by some rows and columns.
   Piece moved(long distance, long columns) {
     return new Piece(rows.shifted(distance), value.moved(-distance, -columns));
+  }
+
+  /// Returns the values of rows after a copy to other rows and columns.
+  static List<Piece> moved(List<Piece> pieces, Region from, Region to) {
+    long distance = to.row() - from.row();
+    return pieces.stream().map(each -> each.moved(distance, to.column() - from.column())).toList();
   }
 
   Piece within(Slice other) {
@@ -38,6 +45,10 @@ record Piece(Slice rows, Value value) {
       joined.add(new Piece(new Slice(start, piece.rows.end() - start), piece.value));
     }
     return List.copyOf(joined);
+  }
+
+  static List<Piece> sum(List<List<Piece>> terms) {
+    return combined(terms, Value::sum);
   }
 
   /// Combines several lists of pieces of the same rows, where they overlap.

@@ -65,7 +65,9 @@ final class Races {
   }
 
   /// An event's use of rows.
-  record Touch(int event, Use use, long start, long end, Slice columns, String of) {}
+  ///
+  /// @param port the port or buffer that the caller uses; empty for steps
+  record Touch(int event, Use use, Slice rows, Slice columns, String port) {}
 
   Races(Wiring wiring, Declarations declared, Order order) {
     this.wiring = wiring;
@@ -191,38 +193,31 @@ final class Races {
     }
   }
 
-  private void touch(int event, Access access, String of) {
+  private void touch(int event, Access access, String port) {
     var region = access.region();
     if (!region.isEmpty()) {
       touches
           .computeIfAbsent(
               new Memory(region.buffer().name(), region.rank(), false), _ -> new ArrayList<>())
-          .add(
-              new Touch(
-                  event,
-                  access.use(),
-                  region.row(),
-                  region.slice().end(),
-                  region.columnSlice(),
-                  of));
+          .add(new Touch(event, access.use(), region.slice(), region.columnSlice(), port));
     }
   }
 
   private void touch(int event, int rank, Flag flag, int index, Use use) {
     touches
         .computeIfAbsent(new Memory(flag.name(), rank, true), _ -> new ArrayList<>())
-        .add(new Touch(event, use, index, index + 1, WORD, ""));
+        .add(new Touch(event, use, new Slice(index, 1), WORD, ""));
   }
 
   /// Compares overlapping touches, in the order of their first rows.
   private void sweep(Memory memory, List<Touch> all) {
-    all.sort(Comparator.comparingLong(Touch::start));
+    all.sort(Comparator.comparingLong(touch -> touch.rows().start()));
     var active = new EnumMap<Use, List<Touch>>(Use.class);
     for (var touch : all) {
       active.forEach(
           (use, others) -> {
             if (use.conflicts(touch.use())) {
-              others.removeIf(other -> other.end() <= touch.start());
+              others.removeIf(other -> other.rows().end() <= touch.rows().start());
               others.forEach(other -> compare(memory, other, touch));
             }
           });
@@ -246,14 +241,12 @@ final class Races {
                     || (!order.isCaller(a) && other.use() == Use.WRITE && one.use() != Use.WRITE)));
     var first = swap ? other : one;
     var second = swap ? one : other;
-    long start = Math.max(one.start(), other.start());
     races.putIfAbsent(
         List.of(
             key(first.event()),
             key(second.event()),
             order.iteration(second.event()) - order.iteration(first.event())),
-        new Race(
-            first, second, memory, new Slice(start, Math.min(one.end(), other.end()) - start)));
+        new Race(first, second, memory, one.rows().and(other.rows())));
   }
 
   private int key(int event) {

@@ -16,6 +16,8 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
 
 /// Numbers the steps of all ranks, and matches each wait with its signal, each after with its mark,
 /// and the library calls of all ranks. Steps without a match are left to [Causes], which knows what
@@ -30,17 +32,14 @@ final class Wiring {
   private final List<int[]> meetings = new ArrayList<>();
   private final List<Finding> findings = new ArrayList<>();
 
-  /// Steps that wait for what no step does: waits, afters and library calls.
+  /// Afters and library calls that wait for what no step does.
   private final List<Integer> blocked = new ArrayList<>();
 
-  /// Signals that no wait needs, without those of words that do not exist.
-  private final List<Integer> unneeded = new ArrayList<>();
+  /// Waits for words that no signal raises, by word.
+  private final List<List<Integer>> unraised = new ArrayList<>();
 
-  /// By signal, another that raises the same word.
-  private final Map<Integer, Integer> repeated = new LinkedHashMap<>();
-
-  /// Signals of words that do not exist, and what is wrong with them.
-  private final Map<Integer, String> astray = new LinkedHashMap<>();
+  /// Signals of no effect, and what is wrong with them.
+  private final SortedMap<Integer, Idle> idle = new TreeMap<>();
 
   private final BitSet matched = new BitSet();
 
@@ -55,9 +54,13 @@ final class Wiring {
   private record Word(int rank, String flag, int index) {}
 
   /// Steps that raise a word, and steps that wait for it.
+  private record Users(List<Integer> signals, List<Integer> waits) {}
+
+  /// A mistake of a signal.
   ///
-  /// @param mistaken waits for a rank or a word that does not exist
-  private record Users(List<Integer> signals, List<Integer> waits, List<Integer> mistaken) {}
+  /// @param needed advice if a step needs the order; empty if no wait can help
+  /// @param useless advice if no step needs it
+  record Idle(String problem, String needed, String useless) {}
 
   Wiring(Schedule schedule) {
     this.schedule = schedule;
@@ -92,16 +95,12 @@ final class Wiring {
     return blocked;
   }
 
-  List<Integer> unneeded() {
-    return unneeded;
+  List<List<Integer>> unraised() {
+    return unraised;
   }
 
-  Map<Integer, Integer> repeated() {
-    return repeated;
-  }
-
-  Map<Integer, String> astray() {
-    return astray;
+  SortedMap<Integer, Idle> idle() {
+    return idle;
   }
 
   /// Returns whether a step has a mistake of its own, which was found.
@@ -203,7 +202,6 @@ final class Wiring {
   private void matchWords() {
     var words = new LinkedHashMap<Word, Users>();
     for (int number = 0; number < steps.size(); number++) {
-      int rank = rankOf[number];
       switch (steps.get(number)) {
         case Signal signal -> {
           checkFlag(number, signal.flag());
@@ -211,19 +209,16 @@ final class Wiring {
           if (problem.isEmpty()) {
             users(words, signal.to(), signal.flag(), signal.index()).signals().add(number);
           } else {
-            astray.put(number, problem);
+            idle.put(number, new Idle(problem, "", ""));
           }
         }
         case Wait wait -> {
           checkFlag(number, wait.flag());
           var problem = problem(number, wait.flag(), wait.index(), wait.from());
-          var users = users(words, rank, wait.flag(), wait.index());
-          if (problem.isEmpty()) {
-            users.waits().add(number);
-          } else {
+          if (!problem.isEmpty()) {
             finding(number, "%s", problem);
-            users.mistaken().add(number);
           }
+          users(words, rankOf[number], wait.flag(), wait.index()).waits().add(number);
         }
         default -> {}
       }
@@ -233,8 +228,7 @@ final class Wiring {
 
   private static Users users(Map<Word, Users> words, int rank, Flag flag, int index) {
     return words.computeIfAbsent(
-        new Word(rank, flag.name(), index),
-        _ -> new Users(new ArrayList<>(), new ArrayList<>(), new ArrayList<>()));
+        new Word(rank, flag.name(), index), _ -> new Users(new ArrayList<>(), new ArrayList<>()));
   }
 
   private void checkFlag(int number, Flag flag) {
@@ -264,27 +258,37 @@ final class Wiring {
 
   private void match(Users users) {
     if (users.signals().isEmpty()) {
-      blocked.addAll(users.waits());
-      blocked.addAll(users.mistaken());
+      unraised.add(users.waits());
       return;
     }
     int signal = raising(users);
     for (int other : users.signals()) {
       if (other != signal) {
-        repeated.put(other, signal);
+        var raises =
+            rankOf[other] == rankOf[signal]
+                ? "the rank has raised before"
+                : name(signal) + " raises too";
+        idle.put(
+            other,
+            new Idle(
+                " raises a word that %s; one signal raises it in an iteration".formatted(raises),
+                ": raise another, and let rank %d wait for it",
+                ""));
       }
     }
-    if (users.waits().isEmpty() && users.mistaken().isEmpty()) {
-      unneeded.add(signal);
+    if (users.waits().isEmpty()) {
+      idle.put(
+          signal,
+          new Idle(
+              " is not waited for",
+              "; let rank %d wait for it",
+              "; no step needs the order, so remove it"));
     }
-    matched.set(signal, !users.waits().isEmpty() || !users.mistaken().isEmpty());
-    // The advice is to wait for the rank that raises the word.
-    for (int wait : users.mistaken()) {
-      releasedBy[wait] = signal;
-    }
+    matched.set(signal, !users.waits().isEmpty());
     for (int wait : users.waits()) {
       releasedBy[wait] = signal;
-      if (((Wait) steps.get(wait)).from() != rankOf[signal]) {
+      // The advice on a mistaken wait is to wait for the rank that raises the word.
+      if (((Wait) steps.get(wait)).from() != rankOf[signal] && !mistaken.get(wait)) {
         finding(
             wait, " is raised by another rank: %s; wait for rank %d", name(signal), rankOf[signal]);
       }
