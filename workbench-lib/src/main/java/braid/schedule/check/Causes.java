@@ -124,7 +124,7 @@ final class Causes {
     int event = touch.event();
     int iteration = order.iteration(event);
     return order.isStep(event)
-        ? "%s (iteration %d)".formatted(wiring.name(order.number(event)), iteration)
+        ? "%s in iteration %d".formatted(wiring.name(order.number(event)), iteration)
         : "the caller's use of `%s` on rank %d %s"
             .formatted(
                 touch.port(),

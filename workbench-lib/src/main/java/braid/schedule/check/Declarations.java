@@ -144,18 +144,21 @@ final class Declarations {
     }
   }
 
-  /// Returns the rows of declared buffers that a step writes, without those of its finish.
+  /// Returns the rows that a step writes: of an uncertain one those of declared buffers, without
+  /// those of its finish.
   List<Region> written(int step) {
+    boolean mistaken = isUncertain(step);
     var all =
         switch (wiring.step(step)) {
-          case Gemm gemm -> gemm.tiles().stream().map(Tile::output);
-          case Reduce reduce -> Stream.of(reduce.output());
+          case Gemm gemm when mistaken -> gemm.tiles().stream().map(Tile::output);
+          case Reduce reduce when mistaken -> Stream.of(reduce.output());
           case Step other ->
               other.accesses(wiring.rank(step)).stream()
-                  .filter(access -> access.use() == Access.Use.WRITE)
+                  .filter(access -> access.use() != Access.Use.READ)
                   .map(Access::region);
         };
-    return all.filter(region -> declares(region.buffer())).toList();
+    return all.filter(region -> !region.isEmpty() && (!mistaken || declares(region.buffer())))
+        .toList();
   }
 
   private void checkRegion(Step step, Region region) {

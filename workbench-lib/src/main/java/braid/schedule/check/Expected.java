@@ -53,7 +53,7 @@ final class Expected {
 
     /// Returns the value of rows that are some rows before these.
     Value atDistance(long distance) {
-      return new Rows(region.buffer().name(), region.rank(), distance, Origin.GIVEN);
+      return new Rows(region.buffer().name(), region.rank(), distance, 0, Origin.GIVEN);
     }
 
     /// Returns the part of the region that has these positions.
@@ -175,7 +175,7 @@ final class Expected {
       var out = output.get(rank);
       var terms = new ArrayList<Value>();
       if (spec.has(Feature.ACCUMULATE)) {
-        terms.add(new Rows(out.region().buffer().name(), rank, 0, Origin.BEFORE));
+        terms.add(new Rows(out.region().buffer().name(), rank, 0, 0, Origin.BEFORE));
       }
       if (spec.has(Feature.BIAS)) {
         var bias = biases.get(rank);

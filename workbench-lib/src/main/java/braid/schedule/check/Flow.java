@@ -86,7 +86,7 @@ final class Flow {
   }
 
   private static Value named(Region region, Origin origin) {
-    return new Rows(region.buffer().name(), region.rank(), 0, origin);
+    return new Rows(region.buffer().name(), region.rank(), 0, 0, origin);
   }
 
   Piece unknown(Region region, Slice rows) {
@@ -244,18 +244,9 @@ final class Flow {
   }
 
   private void writeUnknown(int step) {
-    var written =
-        declared.isUncertain(step)
-            ? declared.written(step)
-            : wiring.step(step).accesses(wiring.rank(step)).stream()
-                .filter(access -> access.use() != Access.Use.READ)
-                .map(Access::region)
-                .toList();
-    for (var region : written) {
-      if (!region.isEmpty()) {
-        for (var strip : contents.strips(region)) {
-          contents.put(strip, unknown(strip, strip.slice()), step);
-        }
+    for (var region : declared.written(step)) {
+      for (var strip : contents.strips(region)) {
+        contents.put(strip, unknown(strip, strip.slice()), step);
       }
     }
   }

@@ -44,14 +44,8 @@ final class Unmatched {
   /// Races that a signal, or the first wait for a word, would order if it had its match.
   private final Map<Integer, List<Pair>> attributed = new HashMap<>();
 
-  /// Events that should wait for signals.
-  private final List<Edge> edges = new ArrayList<>();
-
   /// The rank that signals, and the rank that waits.
   private record Ranks(int from, int to) {}
-
-  /// Two events, the first of which should come before the second.
-  private record Edge(int before, int after) {}
 
   /// @param pairs the closest races, in both orders
   Unmatched(Wiring wiring, Order order, Races races, List<Pair> pairs) {
@@ -62,7 +56,6 @@ final class Unmatched {
     this.idle = new TreeMap<>(wiring.idle());
     words.removeIf(
         waits -> isMisdirected(waits, signal -> to(signal) == wiring.rank(waits.getFirst())));
-    explainOrdered();
     if (!words.isEmpty() || !idle.isEmpty()) {
       attribute(races);
     }
@@ -70,7 +63,6 @@ final class Unmatched {
     wiring.blocked().forEach(this::checkBlocked);
     words.forEach(this::checkWaits);
     idle.forEach((signal, each) -> add(signal, each.problem() + each.useless(), ""));
-    explainOrdered();
   }
 
   Collection<Finding> findings() {
@@ -82,11 +74,9 @@ final class Unmatched {
     return explained.contains(race);
   }
 
-  /// Explains the races that the advice would order.
-  private void explainOrdered() {
-    explain(
-        pair -> edges.stream().anyMatch(edge -> order.orders(edge.before(), edge.after(), pair)));
-    edges.clear();
+  /// Explains the races that advice would order.
+  private void explain(int before, int after) {
+    explain(pair -> order.orders(before, after, pair));
   }
 
   private void explain(Predicate<Pair> follows) {
@@ -130,7 +120,7 @@ final class Unmatched {
         " raises the wrong word, since %s never ends; raise %s of rank %d instead"
             .formatted(wiring.name(first), wait.word(), wiring.rank(first)),
         "");
-    waits.forEach(each -> edges.add(new Edge(order.step(0, signal), order.step(0, each))));
+    waits.forEach(each -> explain(order.step(0, signal), order.step(0, each)));
     return true;
   }
 
@@ -210,7 +200,7 @@ final class Unmatched {
     if (first == Order.NONE) {
       return false;
     }
-    edges.add(new Edge(order.step(0, signal), first));
+    explain(order.step(0, signal), first);
     add(
         signal,
         mistake.problem() + mistake.needed().formatted(to(signal)),
@@ -283,10 +273,8 @@ final class Unmatched {
 
   /// Returns whether an event is the later one of two of a rank; what uses no rows counts as early.
   private boolean isLater(int event, int other) {
-    return order.isStep(event) && usesRows(event) && (!order.isStep(other) || event > other);
-  }
-
-  private boolean usesRows(int event) {
-    return !wiring.step(order.number(event)).accesses(order.rank(event)).isEmpty();
+    return order.isStep(event)
+        && !wiring.step(order.number(event)).accesses(order.rank(event)).isEmpty()
+        && (!order.isStep(other) || event > other);
   }
 }

@@ -29,10 +29,6 @@ sealed interface Value {
   ///
   /// @param columns distance of the columns, in the same way
   record Rows(String buffer, int rank, long shift, long columns, Origin origin) implements Value {
-    Rows(String buffer, int rank, long shift, Origin origin) {
-      this(buffer, rank, shift, 0, origin);
-    }
-
     private String rowsText(Slice rows) {
       return "%s@%d[%d..%d]%s%s"
           .formatted(

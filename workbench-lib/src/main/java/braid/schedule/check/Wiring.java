@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 
 /// Numbers the steps of all ranks, and matches each wait with its signal, each after with its mark,
 /// and the library calls of all ranks. Steps without a match are left to [Causes], which knows what
@@ -40,8 +41,6 @@ final class Wiring {
 
   /// Signals of no effect, and what is wrong with them.
   private final SortedMap<Integer, Idle> idle = new TreeMap<>();
-
-  private final BitSet matched = new BitSet();
 
   /// Steps with a mistake of their own.
   private final BitSet mistaken = new BitSet();
@@ -147,11 +146,6 @@ final class Wiring {
     return releasedBy[number];
   }
 
-  /// Returns whether a signal raises a word that a step waits for.
-  boolean isMatched(int signal) {
-    return matched.get(signal);
-  }
-
   /// Returns the index of a library call among those of its rank; [#NONE] for other steps.
   int meetingOf(int number) {
     return meetingOf[number];
@@ -162,10 +156,9 @@ final class Wiring {
     return meetings;
   }
 
-  /// Names a step, such as `copy of input@1[0..3] to inbox@2[0..3] on lane comm of rank 1`.
   String name(int number) {
-    return "%s on lane %s of rank %d"
-        .formatted(steps.get(number).text(), steps.get(number).lane(), rankOf[number]);
+    int rank = rankOf[number];
+    return steps.get(number).name(rank, number - firsts[rank]);
   }
 
   @SuppressWarnings("AnnotateFormatMethod") // All callers are here.
@@ -284,7 +277,6 @@ final class Wiring {
               "; let rank %d wait for it",
               "; no step needs the order, so remove it"));
     }
-    matched.set(signal, !users.waits().isEmpty());
     for (int wait : users.waits()) {
       releasedBy[wait] = signal;
       // The advice on a mistaken wait is to wait for the rank that raises the word.
@@ -319,26 +311,25 @@ final class Wiring {
   private void matchCalls() {
     var calls = new ArrayList<List<Integer>>();
     for (int rank = 0; rank < schedule.ranks(); rank++) {
-      var libraryCalls = new ArrayList<Integer>();
-      for (int number = firsts[rank]; number < firsts[rank + 1]; number++) {
-        if (steps.get(number) instanceof LibraryCall) {
-          libraryCalls.add(number);
-        }
-      }
-      calls.add(libraryCalls);
+      calls.add(
+          IntStream.range(firsts[rank], firsts[rank + 1])
+              .filter(number -> steps.get(number) instanceof LibraryCall)
+              .boxed()
+              .toList());
     }
     int most = calls.stream().mapToInt(List::size).max().orElse(0);
-    int met = 0;
-    while (met < most && meet(calls, met, most)) {
-      met++;
+    boolean met = true;
+    while (met && meetings.size() < most) {
+      met = meet(calls, most);
     }
-    for (var libraryCalls : calls) {
-      blocked.addAll(libraryCalls.subList(Math.min(met, libraryCalls.size()), libraryCalls.size()));
+    for (var own : calls) {
+      blocked.addAll(own.subList(Math.min(meetings.size(), own.size()), own.size()));
     }
   }
 
   /// Matches one call of each rank; finds a mistake otherwise.
-  private boolean meet(List<List<Integer>> calls, int place, int most) {
+  private boolean meet(List<List<Integer>> calls, int most) {
+    int place = meetings.size();
     for (int rank = 0; rank < schedule.ranks(); rank++) {
       if (calls.get(rank).size() <= place) {
         findings.add(
@@ -358,9 +349,8 @@ final class Wiring {
         findings.add(
             new Finding(
                 rankOf[number],
-                ("deadlock: library call %d is %s, but %s; let all ranks make the same calls in one"
-                        + " order")
-                    .formatted(place, name(meeting[0]), name(number))));
+                "deadlock: %s meets %s; let all ranks make the same calls in one order"
+                    .formatted(name(meeting[0]), name(number))));
         return false;
       }
     }
