@@ -271,7 +271,8 @@ final class ScheduleCases {
         add(cases, uneven, way.method(), 3, ranks, how -> how.streams(streams));
       }
       boolean ofAll = way.pattern() == Pattern.GEMM_ALL_REDUCE && way.method() != Method.RING;
-      int end = ofAll ? uneven.m() : 23;
+      long total = way.pattern().beside() ? uneven.besideElements() : uneven.m();
+      int end = (int) (ofAll ? total : Slice.of(total, ranks, 0).length());
       add(cases, uneven, way.method(), 3, ranks, how -> how.boundaries(0, 1, end / 2, end));
       if (way.pattern() == Pattern.GEMM_ALL_REDUCE && !(way.method() == Method.RING)) {
         // Fewer rows than ranks: some own none.
