@@ -122,7 +122,7 @@ final class Declarations {
   private void checkSteps() {
     for (number = 0; number < wiring.size(); number++) {
       var step = wiring.step(number);
-      if (!wiring.isLaneDeclared(number)) {
+      if (wiring.lane(number) >= wiring.schedule().lanes().size()) {
         boolean named =
             wiring.schedule().lanes().stream()
                 .anyMatch(lane -> lane.name().equals(step.lane().name()));

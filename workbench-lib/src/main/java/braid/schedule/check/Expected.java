@@ -25,7 +25,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntToLongFunction;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
 /// Expected values of a schedule's outputs (its made ports). They follow from the unfused code of
 /// [GemmSpec] and [AttentionSpec] and from the definition of each collective, not from the
@@ -252,7 +251,9 @@ final class Expected {
       Schedule schedule) {
     var queries = queryParts.stream().map(part -> rows(part, problem, schedule, _ -> 0)).toList();
     var keys =
-        Stream.of(Part.KEY, Part.VALUE).map(part -> rows(part, problem, schedule, _ -> 0)).toList();
+        List.of(Part.KEY, Part.VALUE).stream()
+            .map(part -> rows(part, problem, schedule, _ -> 0))
+            .toList();
     var out = results.stream().map(part -> rows(part, problem, schedule, _ -> 0)).toList();
     if (!findings.isEmpty()) {
       return;

@@ -157,7 +157,10 @@ final class Flow {
       return pieces;
     }
     long rows = gaps.stream().mapToLong(Slice::length).sum();
-    if (!mayBeUncertain(number, region, rows)) {
+    // An uncertain step may have to write all of them.
+    boolean uncertain =
+        declared.isUncertainRank(region.rank()) || declared.isUncertainRank(wiring.rank(number));
+    if (!declared.isUncertain(region) && !(rows == region.rows() && uncertain)) {
       report(
           unwritten,
           "unwritten",
@@ -169,14 +172,6 @@ final class Flow {
     gaps.forEach(gap -> pieces.add(unknown(region, gap)));
     pieces.sort(Comparator.comparingLong(piece -> piece.rows().start()));
     return pieces;
-  }
-
-  /// Returns whether the unknown rows of a region may be those of an uncertain step.
-  private boolean mayBeUncertain(int number, Region region, long unknown) {
-    return declared.isUncertain(region)
-        || (unknown == region.rows()
-            && (declared.isUncertainRank(region.rank())
-                || declared.isUncertainRank(wiring.rank(number))));
   }
 
   void write(int number, Region region, List<Piece> values) {

@@ -163,17 +163,19 @@ final class Order {
     return event == other || isBefore(event, other);
   }
 
-  /// Returns whether two events would be ordered if two others were, in this iteration or the next.
+  /// Returns whether two events would be ordered if two others were, in this iteration or a later
+  /// one.
   boolean orders(int before, int after, Races.Pair pair) {
-    if (isUntil(pair.before(), before) && isUntil(after, pair.after())) {
-      return true;
+    int earlier = before;
+    int later = after;
+    while (earlier != NONE && later != NONE) {
+      if (isUntil(pair.before(), earlier) && isUntil(later, pair.after())) {
+        return true;
+      }
+      earlier = next(earlier);
+      later = next(later);
     }
-    int nextBefore = next(before);
-    int nextAfter = next(after);
-    return nextBefore != NONE
-        && nextAfter != NONE
-        && isUntil(pair.before(), nextBefore)
-        && isUntil(nextAfter, pair.after());
+    return false;
   }
 
   private void link(int rank) {
@@ -286,12 +288,9 @@ final class Order {
       clocks[event] = clock;
       advance(clock, event);
     }
-    boolean isNew = false;
-    for (int event : events.stream().filter(this::isStep).toArray()) {
-      isNew |= !cyclic.get(number(event));
-      cyclic.set(number(event));
-    }
-    if (isNew) {
+    int known = cyclic.cardinality();
+    events.stream().filter(this::isStep).forEach(event -> cyclic.set(number(event)));
+    if (cyclic.cardinality() > known) {
       describe(events);
     }
   }

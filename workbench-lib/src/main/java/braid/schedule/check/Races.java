@@ -15,6 +15,7 @@ import java.util.BitSet;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.EnumMap;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -95,28 +96,20 @@ final class Races {
   /// Returns the races, each in both orders, without those between two lanes that another one
   /// between them would order if it was ordered.
   List<Pair> closest() {
-    var lanes = new LinkedHashMap<List<Integer>, List<Pair>>();
-    for (var pair : all()) {
-      lanes
-          .computeIfAbsent(
-              List.of(
-                  order.lane(pair.before()),
-                  order.lane(pair.after()),
-                  order.iteration(pair.after()) - order.iteration(pair.before())),
-              _ -> new ArrayList<>())
-          .add(pair);
-    }
+    var all = all();
+    all.sort(
+        Comparator.<Pair>comparingInt(pair -> -order.place(pair.before()))
+            .thenComparingInt(pair -> order.place(pair.after())));
+    // By the two lanes and the distance of the iterations, the first place on the second lane.
+    var firsts = new HashMap<List<Integer>, Integer>();
     var kept = new HashSet<Race>();
-    for (var pairs : lanes.values()) {
-      pairs.sort(
-          Comparator.<Pair>comparingInt(pair -> -order.place(pair.before()))
-              .thenComparingInt(pair -> order.place(pair.after())));
-      int first = Integer.MAX_VALUE;
-      for (var pair : pairs) {
-        if (order.place(pair.after()) < first) {
-          first = order.place(pair.after());
-          kept.add(pair.race());
-        }
+    for (var pair : all) {
+      int distance = order.iteration(pair.after()) - order.iteration(pair.before());
+      var lanes = List.of(order.lane(pair.before()), order.lane(pair.after()), distance);
+      int place = order.place(pair.after());
+      if (place < firsts.getOrDefault(lanes, Integer.MAX_VALUE)) {
+        firsts.put(lanes, place);
+        kept.add(pair.race());
       }
     }
     return pairs(races.values().stream().filter(kept::contains).toList());

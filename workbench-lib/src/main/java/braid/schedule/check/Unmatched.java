@@ -19,6 +19,7 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.function.BiFunction;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
 
 /// Signals without a wait, waits without a signal, and what to do about them.
 ///
@@ -128,11 +129,11 @@ final class Unmatched {
   /// first signal after one event, and to the last wait before the other. Those between the ranks
   /// of the two events come first. By way of other ranks only the closest races are compared.
   private void attribute(Races races) {
-    var direct = new HashMap<Ranks, List<Pair>>();
-    for (var pair : races.all()) {
-      var ranks = new Ranks(order.rank(pair.before()), order.rank(pair.after()));
-      direct.computeIfAbsent(ranks, _ -> new ArrayList<>()).add(pair);
-    }
+    var direct =
+        races.all().stream()
+            .collect(
+                Collectors.groupingBy(
+                    pair -> new Ranks(order.rank(pair.before()), order.rank(pair.after()))));
     attribute((from, to) -> direct.getOrDefault(new Ranks(from, to), List.of()));
     var rest = new LinkedHashSet<>(pairs);
     attributed.values().forEach(taken -> taken.forEach(rest::remove));
@@ -192,22 +193,21 @@ final class Unmatched {
 
   /// Reports a signal that races need.
   private boolean isNeeded(int signal, Idle mistake) {
-    int first = Order.NONE;
-    for (var pair : attributed.getOrDefault(signal, List.of())) {
-      int waiting = waiting(pair);
-      first = first == Order.NONE || order.isBefore(waiting, first) ? waiting : first;
-    }
-    if (first == Order.NONE) {
-      return false;
-    }
-    explain(order.step(0, signal), first);
-    add(
-        signal,
-        mistake.problem() + mistake.needed().formatted(to(signal)),
-        order.isStep(first)
-            ? " before " + wiring.name(order.number(first))
-            : " at the end of its iteration");
-    return true;
+    var waiting =
+        attributed.getOrDefault(signal, List.of()).stream()
+            .map(this::waiting)
+            .reduce((first, event) -> order.isBefore(event, first) ? event : first);
+    waiting.ifPresent(
+        event -> {
+          explain(order.step(0, signal), event);
+          add(
+              signal,
+              mistake.problem() + mistake.needed().formatted(to(signal)),
+              order.isStep(event)
+                  ? " before " + wiring.name(order.number(event))
+                  : " at the end of its iteration");
+        });
+    return waiting.isPresent();
   }
 
   private int to(int signal) {
@@ -253,22 +253,21 @@ final class Unmatched {
       return;
     }
     int from = ((Wait) wiring.step(first)).from();
-    int last = Order.NONE;
-    for (var pair : needing) {
-      if (order.rank(pair.before()) == from
-          && !order.isBefore(order.step(0, first), pair.before())
-          && (last == Order.NONE || isLater(pair.before(), last))) {
-        last = pair.before();
-      }
-    }
+    var place =
+        needing.stream()
+            .map(Pair::before)
+            .filter(event -> order.rank(event) == from)
+            .filter(event -> !order.isBefore(order.step(0, first), event))
+            .reduce((last, event) -> isLater(event, last) ? event : last)
+            .map(
+                event ->
+                    order.isStep(event)
+                        ? " after " + wiring.name(order.number(event))
+                        : " when its iteration begins");
     add(
         first,
         " never ends: no step raises it; let rank %d signal it".formatted(from),
-        last == Order.NONE
-            ? ""
-            : order.isStep(last)
-                ? " after " + wiring.name(order.number(last))
-                : " when its iteration begins");
+        place.orElse(""));
   }
 
   /// Returns whether an event is the later one of two of a rank; what uses no rows counts as early.

@@ -12,6 +12,8 @@ import braid.schedule.Step.Wait;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
+import java.util.Collections;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -135,10 +137,6 @@ final class Wiring {
   /// Returns the number of lanes, with those that steps use without a declaration.
   int laneCount() {
     return lanes.size();
-  }
-
-  boolean isLaneDeclared(int number) {
-    return lane(number) < schedule.lanes().size();
   }
 
   /// Returns the signal of a wait or the mark of an after; [#NONE] for other steps.
@@ -287,24 +285,19 @@ final class Wiring {
     }
   }
 
-  /// Returns that of several signals that fits a wait best: of its rank, and of its chunk.
+  /// Returns the signal that fits a wait best.
   private int raising(Users users) {
-    var signals = users.signals();
-    int best = signals.getFirst();
-    int bestFit = -1;
-    for (int signal : signals.size() == 1 ? List.<Integer>of() : signals) {
-      for (int number : users.waits()) {
-        var wait = (Wait) steps.get(number);
-        int fit =
-            (wait.from() == rankOf[signal] ? 2 : 0)
-                + (wait.chunk() == steps.get(signal).chunk() ? 1 : 0);
-        if (fit > bestFit) {
-          best = signal;
-          bestFit = fit;
-        }
-      }
-    }
-    return best;
+    return Collections.max(
+        users.signals(),
+        Comparator.comparingInt(
+            signal -> users.waits().stream().mapToInt(wait -> fit(signal, wait)).max().orElse(0)));
+  }
+
+  /// Returns how well a signal fits a wait: its rank counts more than its chunk.
+  private int fit(int signal, int number) {
+    var wait = (Wait) steps.get(number);
+    return (wait.from() == rankOf[signal] ? 2 : 0)
+        + (wait.chunk() == steps.get(signal).chunk() ? 1 : 0);
   }
 
   /// Matches library calls by their index among those of each rank.
