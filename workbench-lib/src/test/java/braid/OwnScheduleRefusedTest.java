@@ -270,8 +270,8 @@ class OwnScheduleRefusedTest {
         world ->
             assertThatThrownBy(() -> OwnSchedule.build(world, schedule, false))
                 .hasMessage(
-                    "a pipeline makes no library calls but has rank 0, lane collective, step 0"
-                        + " (all_gather by a library); write copies and signals instead"));
+                    "a pipeline makes no library calls but has rank 0, lane comm, step 0"
+                        + " (all-gather by a library); write copies and signals instead"));
   }
 
   @Test
