@@ -69,10 +69,13 @@ final class Contents {
     var strip = strip(region);
     var rows = region.slice();
     var first = strip.floorKey(rows.start());
-    return strip.subMap(first == null ? rows.start() : first, rows.end()).values().stream()
-        .filter(written -> written.piece().rows().overlaps(rows))
-        .map(written -> written.within(rows))
-        .toList();
+    var known = new ArrayList<Written>();
+    for (var written : strip.subMap(first == null ? rows.start() : first, rows.end()).values()) {
+      if (written.piece().rows().overlaps(rows)) {
+        known.add(written.within(rows));
+      }
+    }
+    return known;
   }
 
   List<Piece> pieces(Region region) {

@@ -80,12 +80,8 @@ final class Races {
 
   /// Returns the races, each in both orders.
   List<Pair> all() {
-    return pairs(races.values());
-  }
-
-  private static List<Pair> pairs(Collection<Race> races) {
     var pairs = new ArrayList<Pair>();
-    for (var race : races) {
+    for (var race : races.values()) {
       var pair = new Pair(race.one(), race.other(), race);
       pairs.add(pair);
       pairs.add(pair.reversed());
@@ -112,7 +108,9 @@ final class Races {
         kept.add(pair.race());
       }
     }
-    return pairs(races.values().stream().filter(kept::contains).toList());
+    var closest = all();
+    closest.removeIf(pair -> !kept.contains(pair.race()));
+    return closest;
   }
 
   /// Returns all uses of an array or flag.
