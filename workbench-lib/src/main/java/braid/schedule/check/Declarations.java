@@ -194,7 +194,7 @@ final class Declarations {
         };
     return step.accesses(Wiring.NONE).stream()
         .map(Access::region)
-        .filter(region -> !kept.equals(Optional.of(region)))
+        .filter(region -> kept.filter(region::equals).isEmpty())
         .toList();
   }
 
