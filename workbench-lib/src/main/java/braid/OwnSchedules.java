@@ -45,8 +45,8 @@ final class OwnSchedules {
       for (var step : schedule.steps(rank)) {
         if (step instanceof Step.LibraryCall call) {
           throw new BraidException(
-              "a pipeline makes no library calls but rank %d's lane %s has %s; write copies and signals instead"
-                  .formatted(rank, call.lane(), call.text()));
+              "a pipeline makes no library calls but has %s; write copies and signals instead"
+                  .formatted(call.name(rank, schedule.steps(rank).indexOf(step))));
         }
       }
     }

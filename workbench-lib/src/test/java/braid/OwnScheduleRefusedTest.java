@@ -54,14 +54,14 @@ class OwnScheduleRefusedTest {
         refusal(
             "wait without a signal",
             OwnSchedule.pair(SPEC, At.BEGIN, NOTHING),
-            "wait for begun[1] from rank 1 on lane comm of rank 0 never ends: no step raises it; let"
-                + " rank 1 signal it when its iteration begins"),
+            "rank 0, lane comm, step 3 (wait for begun[1] from rank 1) never ends: no "
+                + "step raises it; let rank 1 signal it when its iteration begins"),
         refusal(
             "signal without a wait",
             OwnSchedule.pair(SPEC, At.WAIT, NOTHING),
-            "signal begun[0] to rank 1 on lane comm of rank 0 is not waited for; let rank 1"
-                + " wait for it before copy of input@0[0..12] to gathered@1[0..12] on lane comm of"
-                + " rank 1"),
+            "rank 0, lane comm, step 0 (signal begun[0] to rank 1) is not waited for; "
+                + "let rank 1 wait for it before rank 1, lane comm, step 3 (copy of "
+                + "input@0[0..12] to gathered@1[0..12])"),
         refusal("deadlock", right.with(1, late), "deadlock: "),
         refusal(
             "race",
@@ -87,14 +87,14 @@ class OwnScheduleRefusedTest {
                             1,
                             o.input.on(0, new Slice(0, 1)),
                             o.all.on(1, new Slice(12, 1)))),
-            "output@1[0..11], written by gemm to output@1[0..12] on lane math of rank 1, has"
-                + " input@0[1..12] x weight@1[0..7] instead of input@0[0..11] x weight@1[0..7], and"
-                + " at 1 more place of the rank"),
+            "output@1[0..11], written by rank 1, lane math, step 8 (gemm to "
+                + "output@1[0..12]), has input@0[1..12] x weight@1[0..7] instead of "
+                + "input@0[0..11] x weight@1[0..7], and at 1 more place of the rank"),
         refusal(
             "missing rank in a sum",
             WrittenSchedules.reduceScatter(SUMS, 2, rank -> rank != 1),
-            "output@0[0..4], written by sum to output@0[0..4] on lane math of rank 0, lacks"
-                + " input@1[0..4] x weight@1[0..3]"),
+            "output@0[0..4], written by rank 0, lane math, step 10 (sum to "
+                + "output@0[0..4]), lacks input@1[0..4] x weight@1[0..3]"),
         refusal(
             "weight that is not ready",
             OwnSchedule.pair(
@@ -102,9 +102,9 @@ class OwnScheduleRefusedTest {
                 At.OWN,
                 (o, p) ->
                     p.gemm(o.math, 0, o.input.on(1), o.weight.on(1), o.output.on(1, o.rows(1)))),
-            "gemm to output@1[13..25] on lane math of rank 1 needs weight@1[0..7] prepared, but no"
-                + " step prepared it in this iteration; prepare it first, and at 1 more place of the"
-                + " rank"));
+            "rank 1, lane math, step 1 (gemm to output@1[13..25]) needs weight@1[0..7] "
+                + "prepared, but no step prepared it in this iteration; prepare it first, "
+                + "and at 1 more place of the rank"));
   }
 
   @ParameterizedTest(name = "{0}")
@@ -269,7 +269,9 @@ class OwnScheduleRefusedTest {
         2,
         world ->
             assertThatThrownBy(() -> OwnSchedule.build(world, schedule, false))
-                .hasMessageStartingWith("a pipeline makes no library calls but rank 0's lane "));
+                .hasMessage(
+                    "a pipeline makes no library calls but has rank 0, lane comm, step 0"
+                        + " (all-gather by a library); write copies and signals instead"));
   }
 
   @Test
@@ -304,18 +306,19 @@ class OwnScheduleRefusedTest {
     var math = plan.lane("math", Lane.Role.COMPUTE);
     assertThat(plan.steps(p -> p.copy(math, 0, input.on(0), copy.on(0))).findings())
         .containsExactly(
-            "copy of input@0[0..9] to copy@0[0..9] on lane math of rank 0: input@0[0..9] is stored"
-                + " by columns and copy@0[0..9] is not; copy between buffers of one layout");
+            "rank 0, lane math, step 0 (copy of input@0[0..9] to copy@0[0..9]): "
+                + "input@0[0..9] is stored by columns and copy@0[0..9] is not; copy between "
+                + "buffers of one layout");
     assertThat(plan.steps(p -> p.gemm(math, 0, narrow.on(0), weight.on(0), out.on(0))).findings())
         .containsExactly(
-            "gemm to out@0[0..9] on lane math of rank 0: narrow@0[0..9] is bf16 but weight@0[0..8]"
-                + " is fp32; multiply numbers of one type");
+            "rank 0, lane math, step 0 (gemm to out@0[0..9]): narrow@0[0..9] is bf16 "
+                + "but weight@0[0..8] is fp32; multiply numbers of one type");
     var line = plan.local("line", DType.BF16, 1, 6);
     var finish =
         new Finish(false, false, Optional.of(line), Optional.empty(), Optional.empty(), false);
     assertThat(plan.steps(p -> p.reduce(math, 0, List.of(out.on(0)), out.on(0), finish)).findings())
         .containsExactly(
-            "sum to out@0[0..9] on lane math of rank 0: for out@0[0..9] in fp32, line must be fp32"
-                + " but is bf16");
+            "rank 0, lane math, step 0 (sum to out@0[0..9]): for out@0[0..9] in fp32, "
+                + "line must be fp32 but is bf16");
   }
 }

@@ -49,6 +49,13 @@ public sealed interface Step {
     };
   }
 
+  /// Names it among all steps, such as `rank 1, lane comm, step 7 (mark 2)`.
+  ///
+  /// @param number number of the step among those of the rank, from 0 on
+  default String name(int rank, int number) {
+    return "rank %d, lane %s, step %d (%s)".formatted(rank, lane(), number, text());
+  }
+
   /// Returns the kind of its work, which timelines show; empty for steps that only order others.
   default Optional<Stage> stage() {
     return switch (this) {

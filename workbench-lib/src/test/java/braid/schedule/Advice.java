@@ -6,16 +6,14 @@ import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.Predicate;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import java.util.stream.IntStream;
 
 /// Follows the advice of a finding about the order of steps, word for word: at the place that it
 /// names, of several places at the first.
 final class Advice {
-  private static final String STEP = "(.+) on lane (\\S+) of rank (\\d+)";
-  private static final String UNIT = STEP + " \\(iteration (\\d)\\)";
+  private static final String STEP = "rank (\\d+), lane (\\S+), step (\\d+) \\(([^()]+)\\)";
+  private static final String UNIT = STEP + " in iteration (\\d)";
   private static final String CALLER = "the caller's use of `.*` on rank (\\d+) .*";
   private static final String FLAG = "advice";
 
@@ -24,16 +22,7 @@ final class Advice {
   private final Flag flag;
   private final int word;
 
-  /// Thrown if several steps of a lane have the name in a finding: sums into the same rows have.
-  static final class AmbiguousName extends RuntimeException {
-    private static final long serialVersionUID = 1;
-
-    AmbiguousName(String name) {
-      super(name);
-    }
-  }
-
-  /// Steps of ranks, by their names in findings.
+  /// A step that a finding names.
   private record Place(int rank, int at, Step step) {}
 
   private Advice(Schedule schedule) {
@@ -84,7 +73,7 @@ final class Advice {
     var removed = matcher(STEP + " is not waited for; let rank (\\d+) wait for it (.*)", line);
     if (removed.matches()) {
       var signal = (Signal) place(removed, 1).step();
-      await(signal.flag(), signal.index(), rank(removed, 3), signal.to(), removed.group(5));
+      await(signal.flag(), signal.index(), number(removed, 1), signal.to(), removed.group(6));
       return;
     }
     removed =
@@ -96,7 +85,7 @@ final class Advice {
       steps
           .get(place.rank())
           .set(place.at(), new Signal(signal.lane(), signal.chunk(), flag, 0, signal.to()));
-      await(flag, 0, place.rank(), signal.to(), removed.group(4));
+      await(flag, 0, place.rank(), signal.to(), removed.group(5));
       return;
     }
     if (line.contains(" raises a word that ")) {
@@ -108,7 +97,7 @@ final class Advice {
         matcher(STEP + " never ends: no step raises it; let rank (\\d+) signal it ?(.*)", line);
     if (removed.matches()) {
       var wait = (Wait) place(removed, 1).step();
-      signal(wait.flag(), wait.index(), rank(removed, 3), wait.from(), removed.group(5));
+      signal(wait.flag(), wait.index(), number(removed, 1), wait.from(), removed.group(6));
       return;
     }
     removed =
@@ -127,8 +116,8 @@ final class Advice {
                   signal.lane(),
                   signal.chunk(),
                   signal.flag(),
-                  Integer.parseInt(removed.group(5)),
-                  Integer.parseInt(removed.group(6))));
+                  number(removed, 6),
+                  number(removed, 7)));
       return;
     }
     applyToRace(line);
@@ -149,7 +138,7 @@ final class Advice {
             line);
     var remedy = race.group(race.groupCount());
     int firstStep = 2;
-    int secondStep = 8;
+    int secondStep = 9;
     boolean reversed = remedy.contains("the second step");
     int before = reversed ? secondStep : firstStep;
     int after = reversed ? firstStep : secondStep;
@@ -221,7 +210,7 @@ final class Advice {
     }
   }
 
-  private static int rank(Matcher matcher, int group) {
+  private static int number(Matcher matcher, int group) {
     return Integer.parseInt(matcher.group(group));
   }
 
@@ -237,20 +226,15 @@ final class Advice {
     return matcher;
   }
 
-  /// Returns the step whose text, lane and rank are groups from `first` on.
+  /// Returns the step whose rank, lane, number and text are groups from `first` on.
   private Place place(Matcher of, int first) {
-    int rank = rank(of, first + 2);
-    var all = steps.get(rank);
-    Predicate<Step> named =
-        step ->
-            step.text().equals(of.group(first)) && step.lane().name().equals(of.group(first + 1));
-    var places = IntStream.range(0, all.size()).filter(at -> named.test(all.get(at))).toArray();
-    if (places.length > 1) {
-      throw new AmbiguousName(of.group());
+    int rank = number(of, first);
+    int at = number(of, first + 2);
+    var step = steps.get(rank).get(at);
+    if (!step.lane().name().equals(of.group(first + 1))
+        || !step.text().equals(of.group(first + 3))) {
+      throw new AssertionError("%s is no step of %s".formatted(step.name(rank, at), of.group()));
     }
-    if (places.length == 1) {
-      return new Place(rank, places[0], all.get(places[0]));
-    }
-    throw new AssertionError("no such step: " + of.group());
+    return new Place(rank, at, step);
   }
 }

@@ -23,9 +23,9 @@ import org.junit.jupiter.api.Test;
 class AttentionGradientMistakesTest {
   private static final AttentionSpec SPEC = AttentionSpec.of(6, 2, 3).causal().dtype(DType.BF16);
   private static final String OWN =
-      "backward of query@1[0..1] to key@1[0..1] on lane attend-0 of rank 1";
+      "rank 1, lane attend-0, step 1 (backward of query@1[0..1] to key@1[0..1])";
   private static final String FIRST =
-      "backward of query@1[0..1] to fetched key 0@1[0..1] on lane attend-0 of rank 1";
+      "rank 1, lane attend-0, step 7 (backward of query@1[0..1] to fetched key " + "0@1[0..1])";
 
   /// Rank 1 of 3 sees the keys of ranks 0 and 1; ranks 1 and 2 send gradients to rank 0.
   private final Schedule right = Schedule.of(SPEC.backward(), ContextParallel.ring(), 3);
@@ -74,12 +74,13 @@ class AttentionGradientMistakesTest {
     var last = gradient(1);
     assertThat(without(1, last::equals))
         .contains(
-            "query gradient@1[0..1], written by sum to query gradient@1[0..1] on lane attend-0 of"
-                + " rank 1, has the gradient of query in query@1[0..1] with output@1[0..1] with"
-                + " lse@1[0..1] with output gradient@1[0..1] at position 2 by key@1[0..1] with"
-                + " value@1[0..1] instead of the gradient of query in query@1[0..1] with"
-                + " output@1[0..1] with lse@1[0..1] with output gradient@1[0..1] at position 2 by"
-                + " key@0[0..1] with value@0[0..1] and key@1[0..1] with value@1[0..1]");
+            "query gradient@1[0..1], written by rank 1, lane attend-0, step 17 (sum to "
+                + "query gradient@1[0..1]), has the gradient of query in query@1[0..1] with "
+                + "output@1[0..1] with lse@1[0..1] with output gradient@1[0..1] at position "
+                + "2 by key@1[0..1] with value@1[0..1] instead of the gradient of query in "
+                + "query@1[0..1] with output@1[0..1] with lse@1[0..1] with output "
+                + "gradient@1[0..1] at position 2 by key@0[0..1] with value@0[0..1] and "
+                + "key@1[0..1] with value@1[0..1]");
   }
 
   @Test
@@ -132,15 +133,16 @@ class AttentionGradientMistakesTest {
     var added = right.steps(0).get(numberOf(0, Reduce.class, 0));
     assertThat(without(0, added::equals))
         .containsExactly(
-            "key gradient@0[0..1], written by sum to key gradient@0[0..1] on lane add of rank 0, has"
-                + " the gradient of key in key@0[0..1] with value@0[0..1] at position 0 by"
-                + " query@0[0..1] with output@0[0..1] with lse@0[0..1] with output gradient@0[0..1]"
-                + " and query@2[0..1] with output@2[0..1] with lse@2[0..1] with output"
-                + " gradient@2[0..1] instead of the gradient of key in key@0[0..1] with"
-                + " value@0[0..1] at position 0 by query@0[0..1] with output@0[0..1] with"
-                + " lse@0[0..1] with output gradient@0[0..1] and query@1[0..1] with output@1[0..1]"
-                + " with lse@1[0..1] with output gradient@1[0..1] and query@2[0..1] with"
-                + " output@2[0..1] with lse@2[0..1] with output gradient@2[0..1]");
+            "key gradient@0[0..1], written by rank 0, lane add, step 10 (sum to key "
+                + "gradient@0[0..1]), has the gradient of key in key@0[0..1] with "
+                + "value@0[0..1] at position 0 by query@0[0..1] with output@0[0..1] with "
+                + "lse@0[0..1] with output gradient@0[0..1] and query@2[0..1] with "
+                + "output@2[0..1] with lse@2[0..1] with output gradient@2[0..1] instead of "
+                + "the gradient of key in key@0[0..1] with value@0[0..1] at position 0 by "
+                + "query@0[0..1] with output@0[0..1] with lse@0[0..1] with output "
+                + "gradient@0[0..1] and query@1[0..1] with output@1[0..1] with lse@1[0..1] "
+                + "with output gradient@1[0..1] and query@2[0..1] with output@2[0..1] with "
+                + "lse@2[0..1] with output gradient@2[0..1]");
   }
 
   @Test
@@ -149,8 +151,8 @@ class AttentionGradientMistakesTest {
         .anyMatch(
             line ->
                 line.startsWith(
-                    "sum to sum of key gradient@0[0..1] on lane add of rank 0 reads inbox of key"
-                        + " gradient@0["));
+                    "rank 0, lane add, step 6 (sum to sum of key gradient@0[0..1]) "
+                        + "reads inbox of key gradient@0["));
   }
 
   @Test
@@ -191,11 +193,11 @@ class AttentionGradientMistakesTest {
                 new Reduce(
                     of.lane(), of.chunk(), List.of(of.output(), next), of.output(), of.finish())))
         .containsExactly(
-            "race on inbox of value gradient of rank 0, rows 2..3: copy of part of key gradient"
-                + " 1@2[0..1] to inbox of key gradient@0[2..3] and 1 more on lane return of rank 2"
-                + " (iteration 0) and sum to sum of value gradient@0[0..1] on lane add of rank 0"
-                + " (iteration 0) have no order; let rank 0 wait for a signal that rank 2 raises"
-                + " after the first step");
+            "race on inbox of value gradient of rank 0, rows 2..3: rank 2, lane "
+                + "return, step 17 (copy of part of key gradient 1@2[0..1] to inbox of key "
+                + "gradient@0[2..3] and 1 more) in iteration 0 and rank 0, lane add, step 7 "
+                + "(sum to sum of value gradient@0[0..1]) in iteration 0 have no order; let "
+                + "rank 0 wait for a signal that rank 2 raises after the first step");
   }
 
   /// Rank 0 has an inbox of two slots: the third contribution takes that of the first.
@@ -220,10 +222,10 @@ class AttentionGradientMistakesTest {
         .asString()
         .endsWith("let rank 3 wait for a signal that rank 0 raises after the second step")
         .startsWith(
-            "race on inbox of value gradient of rank 0, rows 0..1: copy of part of key gradient"
-                + " 0@3[0..1] to inbox of key gradient@0[0..1] and 1 more on lane return of rank 3"
-                + " (iteration 0) and sum to sum of value gradient@0[0..1] on lane add of rank 0"
-                + " (iteration 0) have no order");
+            "race on inbox of value gradient of rank 0, rows 0..1: rank 3, lane "
+                + "return, step 30 (copy of part of key gradient 0@3[0..1] to inbox of key "
+                + "gradient@0[0..1] and 1 more) in iteration 0 and rank 0, lane add, step 9 "
+                + "(sum to sum of value gradient@0[0..1]) in iteration 0 have no order");
   }
 
   /// Gradients of the keys of rank 0 go from rank 1 to rank 2, and on to rank 0; those of rank 1
@@ -252,7 +254,7 @@ class AttentionGradientMistakesTest {
         .allMatch(
             line ->
                 line.matches(
-                    "copy .* on lane return of rank 0 reads part of (key|value) gradient .*, but 2"
+                    "rank 0, lane return, step \\d+ \\(copy .*\\) reads part of (key|value) gradient .*, but 2"
                         + " of its rows were not written in this iteration; write them first"
                         + ", and at 1 more place of the rank"));
   }

@@ -80,12 +80,12 @@ class AttentionMistakesTest {
             attending(
                 0, of -> changed(of, SPEC, of.queryPosition() - 1, of.value(), of.continued())))
         .startsWith(
-            "merge to output@1[0..3] on lane attend-0 of rank 1 merges what is not attention of the"
-                + " same rows; merge blocks of one query");
+            "rank 1, lane attend-0, step 8 (merge to output@1[0..3]) merges what is "
+                + "not attention of the same rows; merge blocks of one query");
     assertThat(attending(0, of -> changed(of, SPEC, 5, of.value(), of.continued())))
         .containsExactly(
-            "attention of query@1[0..3] to key@1[0..3] on lane attend-0 of rank 1: positions are"
-                + " 0..7 but query@1[0..3] has 5..8");
+            "rank 1, lane attend-0, step 0 (attention of query@1[0..3] to "
+                + "key@1[0..3]): positions are 0..7 but query@1[0..3] has 5..8");
   }
 
   @Test
@@ -94,11 +94,11 @@ class AttentionMistakesTest {
         .first()
         .asString()
         .startsWith(
-            "output@1[0..3], written by merge to output@1[0..3] on lane attend-0 of rank 1, has"
-                + " attention of query@1[0..3] at position 4 to key@0[0..3] with key@0[0..3] and"
-                + " key@1[0..3] with value@1[0..3] instead of attention of query@1[0..3] at"
-                + " position 4 to key@0[0..3] with value@0[0..3] and key@1[0..3] with"
-                + " value@1[0..3]");
+            "output@1[0..3], written by rank 1, lane attend-0, step 8 (merge to "
+                + "output@1[0..3]), has attention of query@1[0..3] at position 4 to "
+                + "key@0[0..3] with key@0[0..3] and key@1[0..3] with value@1[0..3] instead "
+                + "of attention of query@1[0..3] at position 4 to key@0[0..3] with "
+                + "value@0[0..3] and key@1[0..3] with value@1[0..3]");
   }
 
   @Test
@@ -108,9 +108,9 @@ class AttentionMistakesTest {
                 0,
                 of -> changed(of, SPEC.scale(2), of.queryPosition(), of.value(), of.continued())))
         .containsExactly(
-            "attention of query@1[0..3] to key@1[0..3] on lane attend-0 of rank 1: it is of"
-                + " attention sequence=8 heads=2 headSize=3 bf16 causal contiguous scale=2.0 but"
-                + " the schedule is of "
+            "rank 1, lane attend-0, step 0 (attention of query@1[0..3] to "
+                + "key@1[0..3]): it is of attention sequence=8 heads=2 headSize=3 bf16 "
+                + "causal contiguous scale=2.0 but the schedule is of "
                 + SPEC);
   }
 
@@ -118,9 +118,9 @@ class AttentionMistakesTest {
   void aResultThatWasNotBegunIsFound() {
     assertThat(attending(0, of -> changed(of, SPEC, of.queryPosition(), of.value(), true)))
         .containsExactly(
-            "attention of query@1[0..3] to key@1[0..3] on lane attend-0 of rank 1 reads"
-                + " output 0@1[0..3], but 4 of its rows were not written in this iteration; write"
-                + " them first, and at 1 more place of the rank");
+            "rank 1, lane attend-0, step 0 (attention of query@1[0..3] to key@1[0..3]) "
+                + "reads output 0@1[0..3], but 4 of its rows were not written in this "
+                + "iteration; write them first, and at 1 more place of the rank");
   }
 
   @Test
@@ -143,11 +143,11 @@ class AttentionMistakesTest {
     assertThat(
             merging(of -> new Merge(of.lane(), of.chunk(), of.parts().subList(0, 1), of.result())))
         .containsExactly(
-            "output@1[0..3], written by merge to output@1[0..3] on lane attend-0 of rank 1, has"
-                + " attention of query@1[0..3] at position 4 to key@1[0..3] with value@1[0..3]"
-                + " instead of attention of query@1[0..3] at position 4 to key@0[0..3] with"
-                + " value@0[0..3] and key@1[0..3] with value@1[0..3], and at 1 more place of the"
-                + " rank");
+            "output@1[0..3], written by rank 1, lane attend-0, step 8 (merge to "
+                + "output@1[0..3]), has attention of query@1[0..3] at position 4 to "
+                + "key@1[0..3] with value@1[0..3] instead of attention of query@1[0..3] at "
+                + "position 4 to key@0[0..3] with value@0[0..3] and key@1[0..3] with "
+                + "value@1[0..3], and at 1 more place of the rank");
   }
 
   @Test
@@ -164,9 +164,9 @@ class AttentionMistakesTest {
                                 of.parts().getLast().output(), of.parts().getFirst().lse())),
                         of.result())))
         .containsExactly(
-            "merge to output@1[0..3] on lane attend-0 of rank 1 uses output 1@1[0..3] and"
-                + " lse@1[0..3], which are not of one attention; use the lse that the output was"
-                + " written with");
+            "rank 1, lane attend-0, step 8 (merge to output@1[0..3]) uses output "
+                + "1@1[0..3] and lse@1[0..3], which are not of one attention; use the lse "
+                + "that the output was written with");
   }
 
   @Test
@@ -180,8 +180,8 @@ class AttentionMistakesTest {
                         List.of(new Partial(of.result().output(), of.result().lse())),
                         of.result())))
         .containsExactly(
-            "merge to output@1[0..3] on lane attend-0 of rank 1: output@1[0..3] must be fp32, as"
-                + " partial results are, but is bf16");
+            "rank 1, lane attend-0, step 8 (merge to output@1[0..3]): output@1[0..3] "
+                + "must be fp32, as partial results are, but is bf16");
   }
 
   private static final AttentionSpec HEADS = AttentionSpec.of(8, 4, 3).kvHeads(2).causal();
@@ -234,11 +234,11 @@ class AttentionMistakesTest {
         .first()
         .asString()
         .startsWith(
-            "output@0[0..3, 6..11], written by copy of output of heads 0@1[0..3] to"
-                + " output@0[0..3, 6..11] and 1 more on lane comm of rank 1, has attention of"
-                + " query@0[0..3] at position 0 to key@0[0..3] 3 columns back with value@0[0..3]"
-                + " instead of attention of query@0[0..3] at position 0 to key@0[0..3] with"
-                + " value@0[0..3]");
+            "output@0[0..3, 6..11], written by rank 1, lane comm, step 9 (copy of "
+                + "output of heads 0@1[0..3] to output@0[0..3, 6..11] and 1 more), has "
+                + "attention of query@0[0..3] at position 0 to key@0[0..3] 3 columns back "
+                + "with value@0[0..3] instead of attention of query@0[0..3] at position 0 to "
+                + "key@0[0..3] with value@0[0..3]");
     assertThat(
             copying(
                 0,
@@ -295,8 +295,9 @@ class AttentionMistakesTest {
                 : step);
     assertThat(right.with(1, steps).findings())
         .containsExactly(
-            "clearing lse@1[0..3, 0..0] on lane attend-0 of rank 1: only copies take some of the"
-                + " columns but it takes lse@1[0..3, 0..0] of 2; copy them to a buffer of their own");
+            "rank 1, lane attend-0, step 8 (clearing lse@1[0..3, 0..0]): only copies "
+                + "take some of the columns but it takes lse@1[0..3, 0..0] of 2; copy them "
+                + "to a buffer of their own");
   }
 
   /// Columns that a step reads together must come from the same rows.
@@ -327,9 +328,9 @@ class AttentionMistakesTest {
       } else {
         assertThat(schedule.findings())
             .containsExactly(
-                "sum to sum@0[0..0] on lane lane of rank 0 reads both@0[0..0, 0..1] and"
-                    + " both@0[0..0, 2..3], which are not columns of the same rows; copy both from"
-                    + " one row");
+                "rank 0, lane lane, step 2 (sum to sum@0[0..0]) reads both@0[0..0, "
+                    + "0..1] and both@0[0..0, 2..3], which are not columns of the same rows; "
+                    + "copy both from one row");
       }
     }
   }
@@ -359,9 +360,9 @@ class AttentionMistakesTest {
         .singleElement()
         .asString()
         .startsWith(
-            "race on fetched key 0 of rank 1, rows 0..1: copy of fetched key 1@0[0..1] to fetched"
-                + " key 0@1[0..1] and 1 more on lane comm of rank 1 (iteration 0) and copy of"
-                + " fetched key 0@1[0..1] to fetched key 1@2[0..1] and 1 more on lane comm of rank"
-                + " 2 (iteration 0) have no order");
+            "race on fetched key 0 of rank 1, rows 0..1: rank 1, lane comm, step 19 "
+                + "(copy of fetched key 1@0[0..1] to fetched key 0@1[0..1] and 1 more) in "
+                + "iteration 0 and rank 2, lane comm, step 11 (copy of fetched key 0@1[0..1] "
+                + "to fetched key 1@2[0..1] and 1 more) in iteration 0 have no order");
   }
 }

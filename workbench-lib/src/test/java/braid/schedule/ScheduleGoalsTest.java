@@ -142,9 +142,9 @@ final class ScheduleGoalsTest {
     assertThat(byLibrary(collective, false).findings()).isEmpty();
     assertThat(byLibrary(collective, true).findings())
         .containsExactly(
-            "deadlock: library call 0 is %s by a library on lane comm of rank 0, but barrier by a"
+            "deadlock: rank 0, lane comm, step 0 (%s by a library) meets rank 1, lane comm, step 0"
                     .formatted(collective)
-                + " library on lane comm of rank 1; let all ranks make the same calls in one order");
+                + " (barrier by a library); let all ranks make the same calls in one order");
   }
 
   /// Returns a schedule in which rank 0 enqueues its signal after a call; too late if the host
@@ -177,9 +177,9 @@ final class ScheduleGoalsTest {
     assertThat(heldByHost(false).findings()).isEmpty();
     assertThat(heldByHost(true).findings())
         .containsExactly(
-            "deadlock: rank 0 waits on lane comm for signal ready[1] from rank 1; rank 1 waits on lane"
-                + " comm for signal ready[0] from rank 0; rank 0 enqueues signal ready[0] to rank 1 on"
-                + " lane side only after a library call that the host waits for; each waits for"
-                + " the next, and the last for the first");
+            "deadlock: rank 0, lane comm, step 0 (wait for ready[1] from rank 1); rank 1, lane comm,"
+                + " step 0 (wait for ready[0] from rank 0); rank 0, lane side, step 2 (signal ready[0]"
+                + " to rank 1), which is enqueued only after a library call that the host waits for;"
+                + " each waits for the next, and the last for the first");
   }
 }

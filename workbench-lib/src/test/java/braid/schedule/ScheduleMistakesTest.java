@@ -155,12 +155,13 @@ final class ScheduleMistakesTest {
                         this::copyFetchedOnOtherLane))
                 .findings())
         .satisfiesExactly(
-            line -> assertThat(line).startsWith("clearing extra@1[0..0] on lane comm of rank 1: "),
+            line ->
+                assertThat(line).startsWith("rank 1, lane comm, step 5 (clearing extra@1[0..0]): "),
             line ->
                 assertThat(line)
                     .isEqualTo(
-                        "signal read[0] to rank 1 on lane comm of rank 0 is not waited for; let"
-                            + " rank 1 wait for it at the end of its iteration"),
+                        "rank 0, lane comm, step 4 (signal read[0] to rank 1) is not "
+                            + "waited for; let rank 1 wait for it at the end of its iteration"),
             line -> assertThat(line).startsWith(RACE),
             line -> assertThat(line).isEqualTo("y@1[7..7] is never written; let a step write it"));
   }
@@ -188,12 +189,12 @@ final class ScheduleMistakesTest {
                             .signal(comm, NONE, new Flag("read", 3), 0, 0))
                 .findings())
         .contains(
-            "clearing spare@1[0..3] on lane comm of rank 1: the schedule has another lane of this"
-                + " name; use the one of the builder",
-            "clearing y@1[0..0] on lane comm of rank 1: the schedule declares another buffer y; use"
-                + " the one of the builder",
-            "signal read[0] to rank 0 on lane comm of rank 1: the schedule has another flag of this"
-                + " name; use the one of the builder");
+            "rank 1, lane comm, step 6 (clearing spare@1[0..3]): the schedule has "
+                + "another lane of this name; use the one of the builder",
+            "rank 1, lane comm, step 7 (clearing y@1[0..0]): the schedule declares "
+                + "another buffer y; use the one of the builder",
+            "rank 1, lane comm, step 8 (signal read[0] to rank 0): the schedule has "
+                + "another flag of this name; use the one of the builder");
   }
 
   @Test
@@ -213,8 +214,8 @@ final class ScheduleMistakesTest {
             line ->
                 assertThat(line)
                     .isEqualTo(
-                        "signal ready[0] to rank 0 on lane comm of rank 1 is not waited for; no step"
-                            + " needs the order, so remove it"),
+                        "rank 1, lane comm, step 2 (signal ready[0] to rank 0) is not "
+                            + "waited for; no step needs the order, so remove it"),
             line -> assertThat(line).startsWith(RACE));
   }
 
@@ -222,8 +223,8 @@ final class ScheduleMistakesTest {
   void aWaitThatNoStepNeedsIsToBeRemoved() {
     assertThat(onRank1(At.END, p -> p.await(comm, NONE, ready, 1, 0)).findings())
         .containsExactly(
-            "wait for ready[1] from rank 0 on lane comm of rank 1 never ends: no step raises it and"
-                + " no step needs the order, so remove it");
+            "rank 1, lane comm, step 6 (wait for ready[1] from rank 0) never ends: no "
+                + "step raises it and no step needs the order, so remove it");
   }
 
   @Test
@@ -243,7 +244,7 @@ final class ScheduleMistakesTest {
             });
     assertThat(schedule.findings())
         .satisfiesExactly(
-            line -> assertThat(line).startsWith("deadlock: rank 0 waits "),
+            line -> assertThat(line).startsWith("deadlock: rank 0, lane comm, step 0 (wait "),
             line -> assertThat(line).startsWith(RACE));
   }
 
@@ -265,9 +266,9 @@ final class ScheduleMistakesTest {
             });
     assertThat(schedule.findings())
         .containsExactly(
-            "deadlock: rank 0 waits on lane comm for signal ready[1] from rank 1; rank 1 waits on"
-                + " lane comm for signal ready[0] from rank 0; each waits for the next, and the"
-                + " last for the first, and on 1 more rank");
+            "deadlock: rank 0, lane comm, step 0 (wait for ready[1] from rank 1); rank 1, lane comm,"
+                + " step 0 (wait for ready[0] from rank 0); each waits for the next, and the last for"
+                + " the first, and on 1 more rank");
   }
 
   /// Without the mark, multiplications may read rows that have not arrived.
@@ -288,7 +289,7 @@ final class ScheduleMistakesTest {
     assertThat(landed.findings())
         .singleElement()
         .asString()
-        .startsWith("wait for landed[2] from rank 1 on lane reduce of rank 0 never ends: ")
+        .startsWith("rank 0, lane reduce, step 32 (wait for landed[2] from rank 1) never ends: ")
         .endsWith(", and at 7 more places of 4 ranks");
     var begun =
         schedule.without(
@@ -297,7 +298,8 @@ final class ScheduleMistakesTest {
         .singleElement()
         .asString()
         .startsWith(
-            "signal begun[0] to rank 1 on lane comm of rank 0 is not waited for; let rank 1")
+            "rank 0, lane comm, step 0 (signal begun[0] to rank 1) is not waited for; "
+                + "let rank 1")
         .endsWith(", and on 3 more ranks");
   }
 
@@ -311,63 +313,65 @@ final class ScheduleMistakesTest {
     add.of(
         "signal that no rank waits for",
         onRank1(At.WAIT_READY, p -> p.copy(side, NONE, spare.on(1), spare.on(1))),
-        "signal ready[0] to rank 1 on lane comm of rank 0 is not waited for; let "
-            + "rank 1 wait for it before copy of x@0[0..3] to y@1[0..3] on lane comm of rank 1");
+        "rank 0, lane comm, step 0 (signal ready[0] to rank 1) is not waited for; let "
+            + "rank 1 wait for it before rank 1, lane comm, step 3 (copy of x@0[0..3] to "
+            + "y@1[0..3])");
     add.of(
         "wait that no step raises",
         onRank1(At.SIGNAL_READY, _ -> {}),
-        "wait for ready[1] from rank 1 on lane comm of rank 0 never ends: no step raises it; "
-            + "let rank 1 signal it when its iteration begins");
+        "rank 0, lane comm, step 2 (wait for ready[1] from rank 1) never ends: no step "
+            + "raises it; let rank 1 signal it when its iteration begins");
     add.of(
         "word raised twice",
         onRank1(At.END, p -> p.signal(comm, NONE, ready, 1, 0)),
-        "signal ready[1] to rank 0 on lane comm of rank 1 raises a word that the rank has "
-            + "raised before; one signal raises it in an iteration");
+        "rank 1, lane comm, step 6 (signal ready[1] to rank 0) raises a word that the "
+            + "rank has raised before; one signal raises it in an iteration");
     add.of(
         "index outside",
         onRank1(At.END, p -> p.signal(comm, NONE, ready, 2, 0)),
-        "signal ready[2] to rank 0 on lane comm of rank 1: flag ready has words 0..1 but "
-            + "the index is 2");
+        "rank 1, lane comm, step 6 (signal ready[2] to rank 0): flag ready has words "
+            + "0..1 but the index is 2");
     add.of(
         "rank outside",
         onRank1(At.END, p -> p.signal(comm, NONE, ready, 1, 2)),
-        "signal ready[1] to rank 2 on lane comm of rank 1: ranks are 0..1; name one of " + "them");
+        "rank 1, lane comm, step 6 (signal ready[1] to rank 2): ranks are 0..1; name "
+            + "one of them");
     add.of(
         "signal to itself",
         onRank1(At.END, p -> p.signal(comm, NONE, ready, 1, 1)),
-        "signal ready[1] to rank 1 on lane comm of rank 1: a rank does not signal itself; "
-            + "use a mark between its lanes");
+        "rank 1, lane comm, step 6 (signal ready[1] to rank 1): a rank does not signal "
+            + "itself; use a mark between its lanes");
     add.of(
         "mark that comes later",
         onRank1(At.END, p -> p.after(comm, NONE, 3).zero(comm, NONE, spare.on(1))),
-        "wait for mark 3 on lane comm of rank 1 has no mark 3 before it; set the mark "
-            + "earlier in the rank's steps");
+        "rank 1, lane comm, step 6 (wait for mark 3) has no mark 3 before it; set the "
+            + "mark earlier in the rank's steps");
     add.of(
         "lane that is not declared",
         onRank1(At.END, p -> p.zero(Lane.of("extra", Lane.Role.COMPUTE), NONE, spare.on(1))),
-        "clearing spare@1[0..3] on lane extra of rank 1: the schedule has no such lane; "
-            + "add it to the builder");
+        "rank 1, lane extra, step 6 (clearing spare@1[0..3]): the schedule has no such "
+            + "lane; add it to the builder");
     add.of(
         "buffer that is not declared",
         onRank1(
             At.END, p -> p.zero(comm, NONE, Buffer.of("extra", DType.FP32, 2, 1, 1, false).on(1))),
-        "clearing extra@1[0..0] on lane comm of rank 1: the schedule declares no such buffer "
-            + "extra; add it to the builder");
+        "rank 1, lane comm, step 6 (clearing extra@1[0..0]): the schedule declares no "
+            + "such buffer extra; add it to the builder");
     add.of(
         "flag that is not declared",
         onRank1(At.END, p -> p.signal(comm, NONE, new Flag("extra", 1), 0, 0)),
-        "signal extra[0] to rank 0 on lane comm of rank 1: the schedule has no such flag; "
-            + "add it to the builder");
+        "rank 1, lane comm, step 6 (signal extra[0] to rank 0): the schedule has no "
+            + "such flag; add it to the builder");
     add.of(
         "private buffer of another rank",
         onRank1(At.FETCH, p -> p.copy(comm, NONE, spare.on(0), fetched(1))),
-        "copy of spare@0[0..3] to y@1[0..3] on lane comm of rank 1: spare@0[0..3] is "
-            + "private to rank 0; make it symmetric or copy it on its own rank");
+        "rank 1, lane comm, step 3 (copy of spare@0[0..3] to y@1[0..3]): spare@0[0..3] "
+            + "is private to rank 0; make it symmetric or copy it on its own rank");
     add.of(
         "rows of two sizes",
         onRank1(At.FETCH, p -> p.copy(comm, NONE, x.on(0), y.on(1, new Slice(0, 3)))),
-        "copy of x@0[0..3] to y@1[0..2] on lane comm of rank 1: rows must be of one size "
-            + "but are 4 of x@0[0..3] and 3 of y@1[0..2]");
+        "rank 1, lane comm, step 3 (copy of x@0[0..3] to y@1[0..2]): rows must be of "
+            + "one size but are 4 of x@0[0..3] and 3 of y@1[0..2]");
     add.of(
         "deadlock",
         gather(
@@ -375,37 +379,37 @@ final class ScheduleMistakesTest {
             p ->
                 p.await(comm, NONE, ready, 1 - p.rank(), 1 - p.rank())
                     .signal(comm, NONE, ready, p.rank(), 1 - p.rank())),
-        "deadlock: rank 0 waits on lane comm for signal ready[1] from rank 1; rank 1 waits "
-            + "on lane comm for signal ready[0] from rank 0; each waits for the next, and "
-            + "the last for the first");
+        "deadlock: rank 0, lane comm, step 0 (wait for ready[1] from rank 1); rank 1, lane comm, "
+            + "step 0 (wait for ready[0] from rank 0); each waits for the next, and the last for "
+            + "the first");
     add.of(
         "read before the other rank is ready",
         onRank1(At.WAIT_READY, p -> p.await(side, NONE, ready, 0, 0)),
         "race on x of rank 0, rows 0..3: the caller's use of `in` on rank 0 before "
-            + "iteration 0 and copy of x@0[0..3] to y@1[0..3] on lane comm of rank 1 (iteration "
-            + "0) have no order; let rank 1 wait for a signal that rank 0 raises in the "
-            + "iteration");
+            + "iteration 0 and rank 1, lane comm, step 3 (copy of x@0[0..3] to y@1[0..3]) in "
+            + "iteration 0 have no order; let rank 1 wait for a signal that rank 0 raises in "
+            + "the iteration");
     add.of(
         "iteration that ends while it is read",
         readEarly(),
-        "race on x of rank 0, rows 0..3: copy of x@0[0..3] to y@1[0..3] on lane comm of "
-            + "rank 1 (iteration 0) and the caller's use of `in` on rank 0 before iteration 1 "
-            + "have no order; let rank 0 end its iteration after a signal that rank 1 raises "
-            + "after its step");
+        "race on x of rank 0, rows 0..3: rank 1, lane comm, step 4 (copy of x@0[0..3] "
+            + "to y@1[0..3]) in iteration 0 and the caller's use of `in` on rank 0 before "
+            + "iteration 1 have no order; let rank 0 end its iteration after a signal that "
+            + "rank 1 raises after its step");
     add.of(
         "two lanes without a mark",
         onRank1(At.END, p -> p.copy(side, NONE, fetched(1), spare.on(1))),
-        "race on y of rank 1, rows 0..3: copy of x@0[0..3] to y@1[0..3] on lane comm of "
-            + "rank 1 (iteration 0) and copy of y@1[0..3] to spare@1[0..3] on lane side of rank "
-            + "1 (iteration 0) have no order; let lane side wait for a mark of lane comm after "
-            + "the first step");
+        "race on y of rank 1, rows 0..3: rank 1, lane comm, step 3 (copy of x@0[0..3] "
+            + "to y@1[0..3]) in iteration 0 and rank 1, lane side, step 6 (copy of y@1[0..3] "
+            + "to spare@1[0..3]) in iteration 0 have no order; let lane side wait for a mark "
+            + "of lane comm after the first step");
     add.of(
         "word raised before it was seen",
         wordRaisedAgain(),
-        "race on signal ready[0] of rank 1: wait for ready[0] from rank 0 on lane comm of "
-            + "rank 1 (iteration 0) and signal ready[0] to rank 1 on lane comm of rank 0 "
-            + "(iteration 1) have no order; let rank 0 end its iteration after a signal that rank 1 "
-            + "raises after its step");
+        "race on signal ready[0] of rank 1: rank 1, lane comm, step 1 (wait for "
+            + "ready[0] from rank 0) in iteration 0 and rank 0, lane comm, step 1 (signal "
+            + "ready[0] to rank 1) in iteration 1 have no order; let rank 0 end its "
+            + "iteration after a signal that rank 1 raises after its step");
     add.of(
         "moves of one copy that overlap",
         onRank1(
@@ -417,8 +421,9 @@ final class ScheduleMistakesTest {
                     List.of(
                         new Move(x.on(1), own(1)),
                         new Move(x.on(1, new Slice(0, 1)), y.on(1, new Slice(7, 1)))))),
-        "race within copy of x@1[0..3] to y@1[4..7] and 1 more on lane comm of rank 1: it "
-            + "uses y@1[4..7] and y@1[7..7], which overlap, concurrently; split it into two steps");
+        "race within rank 1, lane comm, step 1 (copy of x@1[0..3] to y@1[4..7] and 1 "
+            + "more): it uses y@1[4..7] and y@1[7..7], which overlap, concurrently; split it "
+            + "into two steps");
     add.of(
         "output that is never written",
         onRank1(
@@ -428,19 +433,20 @@ final class ScheduleMistakesTest {
     add.of(
         "output that is written twice",
         onRank1(At.END, p -> p.copy(comm, NONE, x.on(1), own(1))),
-        "copy of x@1[0..3] to y@1[4..7] on lane comm of rank 1 overwrites y@1[4..7], "
-            + "which copy of x@1[0..3] to y@1[4..7] on lane comm of rank 1 wrote; write each "
-            + "output row once, or accumulate");
+        "rank 1, lane comm, step 6 (copy of x@1[0..3] to y@1[4..7]) overwrites "
+            + "y@1[4..7], which rank 1, lane comm, step 1 (copy of x@1[0..3] to y@1[4..7]) "
+            + "wrote; write each output row once, or accumulate");
     add.of(
         "rows that no step wrote",
         onRank1(At.COPY_OWN, p -> p.copy(comm, NONE, spare.on(1), own(1))),
-        "copy of spare@1[0..3] to y@1[4..7] on lane comm of rank 1 reads spare@1[0..3], "
-            + "but 4 of its rows were not written in this iteration; write them first");
+        "rank 1, lane comm, step 1 (copy of spare@1[0..3] to y@1[4..7]) reads "
+            + "spare@1[0..3], but 4 of its rows were not written in this iteration; write "
+            + "them first");
     add.of(
         "given rows written over",
         onRank1(At.END, p -> p.zero(comm, NONE, x.on(1, new Slice(0, 1)))),
-        "clearing x@1[0..0] on lane comm of rank 1 overwrites x@1[0..0], which the "
-            + "caller gives; write to another buffer");
+        "rank 1, lane comm, step 6 (clearing x@1[0..0]) overwrites x@1[0..0], which "
+            + "the caller gives; write to another buffer");
     return all;
   }
 
@@ -503,8 +509,9 @@ final class ScheduleMistakesTest {
               new Step.Copy(
                   copy.lane(), copy.chunk(), List.of(new Move(shifted(move.from()), move.to()))));
         },
-        "output@1[0..1], written by gemm to output@1[0..1] on lane gemm-0 of rank 1, has "
-            + "input@0[1..2] x weight@1[0..3] instead of input@0[0..1] x weight@1[0..3]");
+        "output@1[0..1], written by rank 1, lane gemm-0, step 7 (gemm to "
+            + "output@1[0..1]), has input@0[1..2] x weight@1[0..3] instead of input@0[0..1] "
+            + "x weight@1[0..3]");
     add.of(
         "rank left out of a sum",
         scatter,
@@ -515,8 +522,8 @@ final class ScheduleMistakesTest {
               new Step.Reduce(
                   sum.lane(), sum.chunk(), sum.parts().subList(0, 1), sum.output(), sum.finish()));
         },
-        "output@1[0..1], written by sum to output@1[0..1] on lane reduce of rank 1, lacks "
-            + "input@1[4..5] x weight@1[0..1]");
+        "output@1[0..1], written by rank 1, lane reduce, step 12 (sum to "
+            + "output@1[0..1]), lacks input@1[4..5] x weight@1[0..1]");
     add.of(
         "rank twice in a sum",
         scatter,
@@ -531,8 +538,8 @@ final class ScheduleMistakesTest {
                   sum.output(),
                   sum.finish()));
         },
-        "output@1[0..1], written by sum to output@1[0..1] on lane reduce of rank 1, has "
-            + "too much: input@1[4..5] x weight@1[0..1]");
+        "output@1[0..1], written by rank 1, lane reduce, step 12 (sum to "
+            + "output@1[0..1]), has too much: input@1[4..5] x weight@1[0..1]");
     add.of(
         "bias left out",
         scatter,
@@ -542,8 +549,8 @@ final class ScheduleMistakesTest {
           return Optional.of(
               new Step.Reduce(sum.lane(), sum.chunk(), sum.parts(), sum.output(), Finish.NONE));
         },
-        "output@1[0..1], written by sum to output@1[0..1] on lane reduce of rank 1, lacks "
-            + "bias@1[0..0]");
+        "output@1[0..1], written by rank 1, lane reduce, step 12 (sum to "
+            + "output@1[0..1]), lacks bias@1[0..0]");
     add.of(
         "bias in each part",
         scatter,
@@ -562,24 +569,24 @@ final class ScheduleMistakesTest {
                   gemm.weight(),
                   new Finish(true, false, bias, Optional.empty(), Optional.empty())));
         },
-        "output@0[0..1], written by sum to output@0[0..1] on lane reduce of rank 0, has "
-            + "too much: bias@1[0..0]");
+        "output@0[0..1], written by rank 0, lane reduce, step 12 (sum to "
+            + "output@0[0..1]), has too much: bias@1[0..0]");
     add.of(
         "weight not prepared",
         scatter,
         Step.Prepare.class,
         _ -> Optional.empty(),
-        "gemm to partial@1[0..1] on lane gemm-0 of rank 1 needs weight@1[0..1] prepared, "
-            + "but no step prepared it in this iteration; prepare it first, and at 3 more places of "
-            + "the rank");
+        "rank 1, lane gemm-0, step 1 (gemm to partial@1[0..1]) needs weight@1[0..1] "
+            + "prepared, but no step prepared it in this iteration; prepare it first, and at "
+            + "3 more places of the rank");
     add.of(
         "largest value not cleared",
         gather.dtype(DType.FP8_E4M3),
         Step.Zero.class,
         _ -> Optional.empty(),
-        "gemm to output@1[4..7] on lane gemm-0 of rank 1 raises amax@1[0..0], but "
-            + "no step set it to zero in this iteration; clear it first, and at 2 more places of "
-            + "the rank");
+        "rank 1, lane gemm-0, step 2 (gemm to output@1[4..7]) raises amax@1[0..0], but "
+            + "no step set it to zero in this iteration; clear it first, and at 2 more "
+            + "places of the rank");
     add.of(
         "output not scaled",
         gather.dtype(DType.FP8_E4M3),
@@ -594,31 +601,31 @@ final class ScheduleMistakesTest {
                   gemm.weight(),
                   gemm.finish().withScaled(false)));
         },
-        "output@1[4..7], written by gemm to output@1[4..7] on lane gemm-0 of rank 1, has "
-            + "input@1[0..3] x weight@1[0..3] not scaled instead of input@1[0..3] x "
-            + "weight@1[0..3]");
+        "output@1[4..7], written by rank 1, lane gemm-0, step 3 (gemm to "
+            + "output@1[4..7]), has input@1[0..3] x weight@1[0..3] not scaled instead of "
+            + "input@1[0..3] x weight@1[0..3]");
     add.of(
         "fp8 output not divided by its scale",
         gather.dtype(DType.FP8_E4M3).output(DType.FP8_E4M3),
         Step.Gemm.class,
         step -> rescaled((Step.Gemm) step, false),
-        "output@1[4..7], written by gemm to output@1[4..7] on lane gemm-0 of rank 1, is not "
-            + "divided by the output's scale");
+        "output@1[4..7], written by rank 1, lane gemm-0, step 3 (gemm to "
+            + "output@1[4..7]), is not divided by the output's scale");
     add.of(
         "another output divided by a scale",
         gather.dtype(DType.FP8_E4M3),
         Step.Gemm.class,
         step -> rescaled((Step.Gemm) step, true),
-        "output@1[4..7], written by gemm to output@1[4..7] on lane gemm-0 of rank 1, is "
-            + "divided by the output's scale once too often");
+        "output@1[4..7], written by rank 1, lane gemm-0, step 3 (gemm to "
+            + "output@1[4..7]), is divided by the output's scale once too often");
     add.of(
         "parts of an fp8 output divided by its scale",
         scatter.dtype(DType.FP8_E4M3).output(DType.FP8_E4M3),
         Step.Gemm.class,
         step -> rescaled((Step.Gemm) step, true),
-        "output@0[0..1], written by sum to output@0[0..1] on lane reduce of rank 0, has "
-            + "(input@1[0..1] x weight@1[0..1]) / output scale instead of input@1[0..1] x "
-            + "weight@1[0..1]");
+        "output@0[0..1], written by rank 0, lane reduce, step 13 (sum to "
+            + "output@0[0..1]), has (input@1[0..1] x weight@1[0..1]) / output scale instead "
+            + "of input@1[0..1] x weight@1[0..1]");
     add.of(
         "gelu left out",
         gather.gelu(),
@@ -684,8 +691,9 @@ final class ScheduleMistakesTest {
         new Step.Wait(wait.lane(), wait.chunk(), wait.flag(), wait.index(), 2 - wait.from()));
     assertThat(schedule.with(1, steps).findings())
         .containsExactly(
-            "wait for begun[0] from rank 2 on lane comm of rank 1 is raised by another rank: signal"
-                + " begun[0] to rank 1 on lane comm of rank 0; wait for rank 0");
+            "rank 1, lane comm, step 4 (wait for begun[0] from rank 2) is raised by "
+                + "another rank: rank 0, lane comm, step 0 (signal begun[0] to rank 1); wait "
+                + "for rank 0");
   }
 
   @Test

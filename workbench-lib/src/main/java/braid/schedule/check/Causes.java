@@ -1,6 +1,5 @@
 package braid.schedule.check;
 
-import braid.schedule.Lane;
 import braid.schedule.Step;
 import braid.schedule.Step.Access.Use;
 import braid.schedule.check.Races.Pair;
@@ -32,30 +31,28 @@ final class Causes {
     findings.addAll(order.deadlocks());
     findings.addAll(races.within());
     pairs.removeIf(pair -> unmatched.explains(pair.race()));
-    closest(pairs).forEach(pair -> findings.add(finding(pair.race())));
+    closest(pairs).forEach(pair -> findings.add(finding(pair)));
     return findings;
   }
 
-  /// Returns those of the races whose order would order all others.
+  /// Returns those of the races whose order would order all others, in that order.
   private List<Pair> closest(List<Pair> pairs) {
     var closest = new ArrayList<Pair>();
     for (int i = 0; i < pairs.size(); i += 2) {
       var found = pairs.get(i);
       var pair = isReversed(found.race()) ? found.reversed() : found;
-      var reversed = pair.reversed();
-      if (closest.stream()
-          .noneMatch(
-              each ->
-                  order.orders(each.before(), each.after(), pair)
-                      || order.orders(each.before(), each.after(), reversed))) {
-        closest.removeIf(
-            each ->
-                order.orders(pair.before(), pair.after(), each)
-                    || order.orders(pair.before(), pair.after(), each.reversed()));
+      if (closest.stream().noneMatch(each -> ends(each, pair))) {
+        closest.removeIf(each -> ends(pair, each));
         closest.add(pair);
       }
     }
     return closest;
+  }
+
+  /// Returns whether to order one race also orders another one.
+  private boolean ends(Pair one, Pair other) {
+    return order.orders(one.before(), one.after(), other)
+        || order.orders(one.before(), one.after(), other.reversed());
   }
 
   /// Returns whether the second event of a race should come first.
@@ -75,12 +72,12 @@ final class Causes {
       // The write comes second if the rows that are read have their value from an earlier one.
       return race.first().use() == Use.WRITE && isWrittenBefore(race);
     }
-    int chunk = chunk(one);
-    return chunk > chunk(other) && chunk(other) != Step.NO_CHUNK;
+    int chunk = step(other).chunk();
+    return step(one).chunk() > chunk && chunk != Step.NO_CHUNK;
   }
 
-  private int chunk(int event) {
-    return wiring.step(order.number(event)).chunk();
+  private Step step(int event) {
+    return wiring.step(order.number(event));
   }
 
   private boolean isWrittenBefore(Race race) {
@@ -91,18 +88,17 @@ final class Causes {
                 touch.use() == Use.WRITE
                     && order.isStep(touch.event())
                     && order.iteration(touch.event()) == order.iteration(reads)
-                    && touch.start() < race.rows().end()
-                    && race.rows().start() < touch.end()
+                    && touch.rows().overlaps(race.rows())
                     && touch.columns().overlaps(race.second().columns())
                     && order.isBefore(touch.event(), reads));
   }
 
-  private Finding finding(Race race) {
-    var remedy = remedy(race);
-    int rank = order.rank(isReversed(race) ? race.one() : race.other());
+  private Finding finding(Pair pair) {
+    var race = pair.race();
+    var remedy = remedy(pair);
     return new Finding(
         "race of %s: %s".formatted(kind(race.one()), Finding.withoutNumbers(remedy)),
-        rank,
+        order.rank(pair.after()),
         "race on %s: %s and %s have no order; %s"
             .formatted(location(race), describe(race.first()), describe(race.second()), remedy));
   }
@@ -111,7 +107,7 @@ final class Causes {
     if (!order.isStep(event)) {
       return "caller";
     }
-    var step = wiring.step(order.number(event));
+    var step = step(event);
     return step.getClass().getSimpleName() + Finding.withoutNumbers(step.lane().name());
   }
 
@@ -126,41 +122,34 @@ final class Causes {
 
   private String describe(Touch touch) {
     int event = touch.event();
+    int iteration = order.iteration(event);
     return order.isStep(event)
-        ? "%s (iteration %d)".formatted(wiring.name(order.number(event)), order.iteration(event))
+        ? "%s in iteration %d".formatted(wiring.name(order.number(event)), iteration)
         : "the caller's use of `%s` on rank %d %s"
-            .formatted(touch.of(), order.rank(event), when(order.iteration(event)));
+            .formatted(
+                touch.port(),
+                order.rank(event),
+                iteration < Order.ITERATIONS
+                    ? "before iteration " + iteration
+                    : "after iteration " + (iteration - 1));
   }
 
-  private static String when(int iteration) {
-    return iteration < Order.ITERATIONS
-        ? "before iteration " + iteration
-        : "after iteration " + (iteration - 1);
-  }
-
-  private String remedy(Race race) {
-    boolean reversed = isReversed(race);
-    int before = reversed ? race.other() : race.one();
-    int after = reversed ? race.one() : race.other();
-    int from = order.rank(before);
-    int to = order.rank(after);
-    var step = reversed ? "the second step" : "the first step";
+  private String remedy(Pair pair) {
+    int from = order.rank(pair.before());
+    int to = order.rank(pair.after());
+    var place = pair.before() == pair.race().one() ? "the first step" : "the second step";
     if (from == to) {
       return "let lane %s wait for a mark of lane %s after %s"
-          .formatted(lane(after), lane(before), step);
+          .formatted(step(pair.after()).lane(), step(pair.before()).lane(), place);
     }
-    if (!order.isStep(before)) {
+    if (!order.isStep(pair.before())) {
       return "let rank %d wait for a signal that rank %d raises in the iteration"
           .formatted(to, from);
     }
     // A signal of an iteration is waited for in that iteration.
-    return order.iteration(before) < order.iteration(after)
+    return order.iteration(pair.before()) < order.iteration(pair.after())
         ? "let rank %d end its iteration after a signal that rank %d raises after its step"
             .formatted(to, from)
-        : "let rank %d wait for a signal that rank %d raises after %s".formatted(to, from, step);
-  }
-
-  private Lane lane(int event) {
-    return wiring.step(order.number(event)).lane();
+        : "let rank %d wait for a signal that rank %d raises after %s".formatted(to, from, place);
   }
 }

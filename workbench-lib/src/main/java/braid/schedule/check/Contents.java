@@ -7,108 +7,104 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
-import java.util.NavigableSet;
-import java.util.Objects;
 import java.util.TreeMap;
-import java.util.TreeSet;
 
 /// Values of all arrays during [Flow]. The columns of an array are divided into strips where copies
 /// take some of them; within a strip all columns of a row have the same value.
 final class Contents {
-  private final Map<Strip, NavigableMap<Long, Written>> memory = new HashMap<>();
-
-  /// First columns of the strips of each array.
-  private final Map<Array, NavigableSet<Long>> strips = new HashMap<>();
+  /// By array, first column of a strip and first row.
+  private final Map<Array, NavigableMap<Long, NavigableMap<Long, Written>>> memory =
+      new HashMap<>();
 
   /// One rank's array.
-  private record Array(String buffer, int rank) {}
-
-  /// Columns of an array that steps have used together: all, until a copy takes some of them.
-  private record Strip(Array array, long column) {
-    static Strip of(Region region) {
-      return new Strip(new Array(region.buffer().name(), region.rank()), region.column());
+  record Array(String buffer, int rank) {
+    static Array of(Region region) {
+      return new Array(region.buffer().name(), region.rank());
     }
   }
 
-  private NavigableMap<Long, Written> pieces(Region region) {
-    return memory.computeIfAbsent(Strip.of(region), _ -> new TreeMap<>());
+  /// Rows with one value, and the step that wrote it.
+  record Written(Piece piece, int writer) {
+    private Written within(Slice rows) {
+      return new Written(piece.within(rows), writer);
+    }
+  }
+
+  private NavigableMap<Long, NavigableMap<Long, Written>> all(Region region) {
+    return memory.computeIfAbsent(
+        Array.of(region), _ -> new TreeMap<>(Map.of(0L, new TreeMap<>())));
   }
 
   /// Divides a region into those of the strips that it consists of.
   List<Region> strips(Region region) {
-    var array = Strip.of(region).array();
-    var starts = strips.computeIfAbsent(array, _ -> new TreeSet<>(List.of(0L)));
-    long end = region.columnSlice().end();
-    divide(array, starts, region.column());
-    if (end < region.buffer().columns(region.rank())) {
-      divide(array, starts, end);
+    var all = all(region);
+    var columns = region.columnSlice();
+    divide(all, columns.start());
+    if (columns.end() < region.buffer().columns(region.rank())) {
+      divide(all, columns.end());
     }
     var parts = new ArrayList<Region>();
-    for (long start : starts.tailSet(region.column())) {
-      if (start < end) {
-        var next = starts.higher(start);
-        parts.add(
-            region.columns(new Slice(start, (next == null ? end : Math.min(next, end)) - start)));
-      }
+    for (long start : all.subMap(columns.start(), columns.end()).keySet()) {
+      var next = all.higherKey(start);
+      long end = next == null ? columns.end() : Math.min(next, columns.end());
+      parts.add(region.columns(new Slice(start, end - start)));
     }
     return parts.isEmpty() ? List.of(region) : parts;
   }
 
   /// Begins a strip at a column. Its values are those of the strip that had the column: values do
   /// not depend on the column.
-  private void divide(Array array, NavigableSet<Long> starts, long column) {
-    if (starts.add(column)) {
-      var divided = new Strip(array, Objects.requireNonNull(starts.lower(column)));
-      memory.put(
-          new Strip(array, column), new TreeMap<>(memory.getOrDefault(divided, new TreeMap<>())));
+  private static void divide(NavigableMap<Long, NavigableMap<Long, Written>> strips, long column) {
+    if (!strips.containsKey(column)) {
+      strips.put(column, new TreeMap<>(strips.floorEntry(column).getValue()));
     }
   }
 
-  /// Returns the pieces of a strip's region that have a value.
+  private NavigableMap<Long, Written> strip(Region region) {
+    return all(region).floorEntry(region.column()).getValue();
+  }
+
+  /// Returns the rows of a strip's region that have a value.
   List<Written> known(Region region) {
-    var pieces = pieces(region);
+    var strip = strip(region);
     var rows = region.slice();
-    var first = pieces.floorKey(rows.start());
-    return pieces.subMap(first == null ? rows.start() : first, rows.end()).values().stream()
-        .filter(piece -> piece.rows().overlaps(rows))
-        .map(piece -> piece.within(rows))
-        .toList();
+    var first = strip.floorKey(rows.start());
+    var known = new ArrayList<Written>();
+    for (var written : strip.subMap(first == null ? rows.start() : first, rows.end()).values()) {
+      if (written.piece().rows().overlaps(rows)) {
+        known.add(written.within(rows));
+      }
+    }
+    return known;
+  }
+
+  List<Piece> pieces(Region region) {
+    return known(region).stream().map(Written::piece).toList();
   }
 
   /// Returns the rows of a strip's region without a value.
   List<Slice> gaps(Region region) {
-    var gaps = new ArrayList<Slice>();
-    long from = region.row();
-    for (var piece : known(region)) {
-      if (piece.rows().start() > from) {
-        gaps.add(new Slice(from, piece.rows().start() - from));
-      }
-      from = piece.rows().end();
-    }
-    if (from < region.slice().end()) {
-      gaps.add(new Slice(from, region.slice().end() - from));
-    }
-    return gaps;
+    return Piece.gaps(region.slice(), pieces(region));
   }
 
   /// Sets the value of rows of a strip.
-  void put(Region region, Written piece) {
-    var pieces = pieces(region);
+  void put(Region region, Piece piece, int writer) {
+    var strip = strip(region);
     var rows = piece.rows();
-    cut(pieces, rows.start());
-    cut(pieces, rows.end());
-    pieces.subMap(rows.start(), rows.end()).clear();
-    pieces.put(rows.start(), piece);
+    cut(strip, rows.start());
+    cut(strip, rows.end());
+    strip.subMap(rows.start(), rows.end()).clear();
+    strip.put(rows.start(), new Written(piece, writer));
   }
 
-  private static void cut(NavigableMap<Long, Written> pieces, long at) {
-    var found = pieces.floorEntry(at);
+  private static void cut(NavigableMap<Long, Written> strip, long row) {
+    var found = strip.lowerEntry(row);
     if (found != null) {
-      var piece = found.getValue();
-      var rows = piece.rows();
-      if (rows.start() < at && at < rows.end()) {
-        pieces.put(rows.start(), piece.within(new Slice(rows.start(), at - rows.start())));
-        pieces.put(at, piece.within(new Slice(at, rows.end() - at)));
+      var rows = found.getValue().piece().rows();
+      if (row < rows.end()) {
+        strip.put(
+            rows.start(), found.getValue().within(new Slice(rows.start(), row - rows.start())));
+        strip.put(row, found.getValue().within(new Slice(row, rows.end() - row)));
       }
     }
   }

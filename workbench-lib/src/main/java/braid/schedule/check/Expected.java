@@ -5,6 +5,7 @@ import braid.model.AttentionSpec;
 import braid.model.Collective;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
+import braid.model.Problem;
 import braid.schedule.Goal;
 import braid.schedule.Part;
 import braid.schedule.Port;
@@ -13,21 +14,16 @@ import braid.schedule.Schedule;
 import braid.schedule.Shares;
 import braid.schedule.Slice;
 import braid.schedule.Tokens;
+import braid.schedule.check.Value.Applied;
 import braid.schedule.check.Value.Attended;
-import braid.schedule.check.Value.Block;
-import braid.schedule.check.Value.Factor;
-import braid.schedule.check.Value.Gelu;
-import braid.schedule.check.Value.Gradient;
 import braid.schedule.check.Value.Origin;
 import braid.schedule.check.Value.Product;
 import braid.schedule.check.Value.Repeated;
-import braid.schedule.check.Value.Rescaled;
 import braid.schedule.check.Value.Rows;
-import braid.schedule.check.Value.Statistics;
 import braid.schedule.check.Value.Together;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
+import java.util.function.IntToLongFunction;
 import java.util.stream.IntStream;
 
 /// Expected values of a schedule's outputs (its made ports). They follow from the unfused code of
@@ -51,17 +47,17 @@ final class Expected {
 
     /// Returns the value of other rows that are equal to these rows at the same positions.
     Value seenBy(PortRows other) {
-      return new Rows(
-          region.buffer().name(),
-          region.rank(),
-          region.row() - start - other.region.row() + other.start,
-          Origin.GIVEN);
+      return atDistance(region.row() - start - other.region.row() + other.start);
+    }
+
+    /// Returns the value of rows that are some rows before these.
+    Value atDistance(long distance) {
+      return new Rows(region.buffer().name(), region.rank(), distance, 0, Origin.GIVEN);
     }
 
     /// Returns the part of the region that has these positions.
     Region at(Slice rows) {
-      return new Region(
-          region.buffer(), region.rank(), region.row() + rows.start() - start, rows.length());
+      return region.rows(rows.shifted(region.row() - start));
     }
   }
 
@@ -74,9 +70,22 @@ final class Expected {
     var expected = new Expected(schedule.ranks());
     switch (schedule.goal()) {
       case Goal.Solution(GemmSpec spec, var _) -> expected.gemm(spec, schedule);
-      case Goal.Solution(AttentionSpec spec, var _) -> expected.attention(spec, schedule);
+      case Goal.Solution(AttentionSpec spec, var _) ->
+          expected.attention(
+              spec,
+              spec,
+              List.of(Part.QUERY),
+              List.of(Part.OUTPUT, Part.LSE),
+              List.of(Part.OUTPUT, Part.LSE),
+              schedule);
       case Goal.Solution(AttentionGradientSpec spec, var _) ->
-          expected.attentionGradient(spec.forward(), schedule);
+          expected.attention(
+              spec,
+              spec.forward(),
+              List.of(Part.QUERY, Part.OUTPUT, Part.LSE, Part.OUTPUT_GRADIENT),
+              List.of(Part.QUERY, Part.KEY, Part.VALUE),
+              List.of(Part.QUERY_GRADIENT, Part.KEY_GRADIENT, Part.VALUE_GRADIENT),
+              schedule);
       case Goal.Collected(Collective collective, int root) ->
           expected.ports(collective, root, schedule);
       case Goal.Unstated _ -> {}
@@ -102,237 +111,193 @@ final class Expected {
     return findings;
   }
 
+  /// Returns the rows of a part by rank.
+  ///
+  /// @param start by rank, position of the first row
+  private List<PortRows> rows(
+      Part part, Problem problem, Schedule schedule, IntToLongFunction start) {
+    var port = schedule.port(part.port());
+    if (port.isEmpty()) {
+      findings.add(
+          "the goal, %s, needs a %s port `%s` but the schedule has none; add it to the builder"
+              .formatted(schedule.goal(), part.given() ? "given" : "made", part.port()));
+      return List.of();
+    }
+    var expected = part.buffer(problem, ranks, false);
+    var all = new ArrayList<PortRows>();
+    for (int rank = 0; rank < ranks; rank++) {
+      var region = port.get().on(rank);
+      if (region.rows() != expected.rows(rank) || region.columns() != expected.columns(rank)) {
+        findings.add(
+            "port `%s` of rank %d must have %d x %d numbers but has %d x %d"
+                .formatted(
+                    part.port(),
+                    rank,
+                    expected.rows(rank),
+                    expected.columns(rank),
+                    region.rows(),
+                    region.columns()));
+      }
+      all.add(new PortRows(region, start.applyAsLong(rank)));
+    }
+    return all;
+  }
+
+  /// Returns the rows of a part that only problems with a feature have.
+  private List<PortRows> rows(
+      Part part, Feature feature, GemmSpec spec, Schedule schedule, IntToLongFunction start) {
+    return spec.has(feature) ? rows(part, spec, schedule, start) : List.of();
+  }
+
   private void gemm(GemmSpec spec, Schedule schedule) {
     var shares = IntStream.range(0, ranks).mapToObj(rank -> Shares.of(spec, ranks, rank)).toList();
-    var input = new ArrayList<PortRows>();
-    var output = new ArrayList<PortRows>();
+    boolean gathers = spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER;
+    IntToLongFunction first = _ -> 0;
+    IntToLongFunction firstOutput = rank -> shares.get(rank).output().start();
+    IntToLongFunction ownPart = rank -> Slice.of(spec.besideElements(), ranks, rank).start();
+    var input = rows(Part.INPUT, spec, schedule, rank -> shares.get(rank).input().start());
+    var output = rows(Part.OUTPUT, spec, schedule, firstOutput);
     var beside = new ArrayList<PortRows>();
     var besideOutput = new ArrayList<PortRows>();
-    var gathered = new ArrayList<PortRows>();
-    for (int rank = 0; rank < ranks; rank++) {
-      var share = shares.get(rank);
-      portRows(schedule, Part.INPUT, rank, share.input(), share.inner().length())
-          .ifPresent(input::add);
-      portRows(schedule, Part.OUTPUT, rank, share.output(), share.columns().length())
-          .ifPresent(output::add);
-      var all = new Slice(0, spec.besideElements());
-      var part = all.part(ranks, rank);
-      switch (spec.pattern()) {
-        case GEMM_BESIDE_ALL_GATHER -> {
-          portRows(schedule, Part.BESIDE_INPUT, rank, part, 1).ifPresent(beside::add);
-          portRows(schedule, Part.BESIDE_OUTPUT, rank, all, 1).ifPresent(besideOutput::add);
-        }
-        case GEMM_BESIDE_REDUCE_SCATTER -> {
-          portRows(schedule, Part.BESIDE_INPUT, rank, all, 1).ifPresent(beside::add);
-          portRows(schedule, Part.BESIDE_OUTPUT, rank, part, 1).ifPresent(besideOutput::add);
-        }
-        case ALL_GATHER_GEMM, GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE -> {
-          if (spec.has(Feature.GATHERED_INPUT)) {
-            portRows(schedule, Part.GATHERED_INPUT, rank, new Slice(0, spec.m()), spec.k())
-                .ifPresent(gathered::add);
-          }
-        }
-      }
+    if (spec.pattern().beside()) {
+      beside.addAll(rows(Part.BESIDE_INPUT, spec, schedule, gathers ? ownPart : first));
+      besideOutput.addAll(rows(Part.BESIDE_OUTPUT, spec, schedule, gathers ? first : ownPart));
     }
-    var weights = new ArrayList<List<Factor>>();
-    for (int rank = 0; rank < ranks; rank++) {
-      var share = shares.get(rank);
-      portRows(schedule, Part.WEIGHT, rank, share.inner(), share.columns().length())
-          .ifPresent(portRows -> weights.add(factors(portRows.region())));
-      if (spec.has(Feature.BIAS)) {
-        portRows(schedule, Part.BIAS, rank, new Slice(0, 1), share.columns().length());
-      }
-      if (spec.has(Feature.GELU)) {
-        portRows(schedule, Part.PRE_ACTIVATION, rank, share.output(), share.columns().length());
-      }
-    }
+    var gathered = rows(Part.GATHERED_INPUT, Feature.GATHERED_INPUT, spec, schedule, first);
+    var weights = rows(Part.WEIGHT, spec, schedule, first);
+    var biases = rows(Part.BIAS, Feature.BIAS, spec, schedule, first);
+    var kept = rows(Part.PRE_ACTIVATION, Feature.GELU, spec, schedule, firstOutput);
     if (!findings.isEmpty()) {
       return;
     }
-    for (var out : output) {
-      int rank = out.region().rank();
+    for (int rank = 0; rank < ranks; rank++) {
+      var out = output.get(rank);
+      var terms = new ArrayList<Value>();
+      if (spec.has(Feature.ACCUMULATE)) {
+        terms.add(new Rows(out.region().buffer().name(), rank, 0, 0, Origin.BEFORE));
+      }
+      if (spec.has(Feature.BIAS)) {
+        var bias = biases.get(rank);
+        terms.add(new Repeated(bias.atDistance(bias.region().row())));
+      }
+      var preActivation = kept.isEmpty() ? out : kept.get(rank);
       switch (spec.pattern()) {
         case ALL_GATHER_GEMM -> {
           for (var in : input) {
-            finish(
-                schedule, spec, out, in.rows(), product(spec, in.seenBy(out), weights.get(rank)));
+            var product = product(spec, in, out, weights.get(rank));
+            finish(spec, product, terms, preActivation, out, in.rows());
           }
         }
-        case GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE ->
-            finish(
-                schedule,
-                spec,
-                out,
-                out.rows(),
-                Value.sum(
-                    input.stream()
-                        .map(in -> product(spec, in.seenBy(out), weights.get(in.region().rank())))
-                        .toList()));
-        case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER ->
-            finish(
-                schedule,
-                spec,
-                out,
-                out.rows(),
-                product(spec, input.get(rank).seenBy(out), weights.get(rank)));
+        case GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE -> {
+          var products = new ArrayList<Value>();
+          for (int from = 0; from < ranks; from++) {
+            products.add(product(spec, input.get(from), out, weights.get(from)));
+          }
+          finish(spec, Value.sum(products), terms, preActivation, out, out.rows());
+        }
+        case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER -> {
+          var product = product(spec, input.get(rank), out, weights.get(rank));
+          finish(spec, product, terms, preActivation, out, out.rows());
+        }
       }
     }
     gather(input, gathered);
-    if (spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER) {
+    if (gathers) {
       gather(beside, besideOutput);
     } else {
       add(beside, besideOutput);
     }
   }
 
-  private void attention(AttentionSpec spec, Schedule schedule) {
-    long width = (long) spec.heads() * spec.headSize();
-    var keys = new ArrayList<Block>();
-    for (int rank = 0; rank < ranks; rank++) {
-      var rows = tokens(schedule, List.of(Part.KEY, Part.VALUE), rank, spec);
-      if (rows.size() == 2) {
-        for (var run : Tokens.of(spec, ranks, rank).runs()) {
-          keys.add(new Block(run.positions(), byPosition(rows, run)));
-        }
-      }
-    }
-    for (int rank = 0; rank < ranks; rank++) {
-      var query = tokens(schedule, Part.QUERY, rank, spec, width);
-      var output = tokens(schedule, Part.OUTPUT, rank, spec, width);
-      var lse = tokens(schedule, Part.LSE, rank, spec, spec.heads());
-      if (query.isEmpty() || output.isEmpty() || lse.isEmpty()) {
-        continue;
-      }
-      for (var run : Tokens.of(spec, ranks, rank).runs()) {
-        for (var out : List.of(output.get(), lse.get())) {
-          var attended =
-              new Attended(
-                  spec,
-                  query.get().seenBy(out),
-                  run.positions().start() - run.row() - out.region().row(),
-                  0,
-                  keys);
-          outputs.add(
-              new Output(
-                  out.at(run.rows()),
-                  out.equals(output.get()) ? attended : new Statistics(attended)));
-        }
-      }
-    }
+  private static Value product(GemmSpec spec, PortRows input, PortRows out, PortRows weight) {
+    var factor =
+        new Piece(new Slice(0, weight.region().rows()), weight.atDistance(weight.region().row()));
+    return new Product(input.seenBy(out), List.of(factor), spec.isScaled() ? 1 : Product.UNSCALED);
   }
 
-  private void attentionGradient(AttentionSpec spec, Schedule schedule) {
-    var queryRows = new ArrayList<List<PortRows>>();
-    var keyRows = new ArrayList<List<PortRows>>();
-    var queries = new ArrayList<Block>();
-    var keys = new ArrayList<Block>();
-    for (int rank = 0; rank < ranks; rank++) {
-      queryRows.add(
-          tokens(
-              schedule,
-              List.of(Part.QUERY, Part.OUTPUT, Part.LSE, Part.OUTPUT_GRADIENT),
-              rank,
-              spec));
-      keyRows.add(tokens(schedule, List.of(Part.KEY, Part.VALUE), rank, spec));
-      for (var run : Tokens.of(spec, ranks, rank).runs()) {
-        queries.add(new Block(run.positions(), byPosition(queryRows.getLast(), run)));
-        keys.add(new Block(run.positions(), byPosition(keyRows.getLast(), run)));
-      }
-    }
-    for (int rank = 0; rank < ranks; rank++) {
-      gradient(schedule, Part.QUERY, Part.QUERY_GRADIENT, rank, spec, queryRows.get(rank), keys);
-      gradient(schedule, Part.KEY, Part.KEY_GRADIENT, rank, spec, keyRows.get(rank), queries);
-      gradient(schedule, Part.VALUE, Part.VALUE_GRADIENT, rank, spec, keyRows.get(rank), queries);
-    }
-  }
-
-  private void gradient(
-      Schedule schedule,
-      Part part,
-      Part result,
-      int rank,
-      AttentionSpec spec,
-      List<PortRows> rows,
-      List<Block> others) {
-    for (var out : tokens(schedule, List.of(result), rank, spec)) {
-      var row = new Together(rows.stream().map(each -> each.seenBy(out)).toList());
-      for (var run : Tokens.of(spec, ranks, rank).runs()) {
-        outputs.add(
-            new Output(
-                out.at(run.rows()),
-                new Gradient(
-                    spec,
-                    part,
-                    row,
-                    run.positions().start() - run.row() - out.region().row(),
-                    0,
-                    others)));
-      }
-    }
-  }
-
-  private List<PortRows> tokens(Schedule schedule, List<Part> parts, int rank, AttentionSpec spec) {
-    var all = new ArrayList<PortRows>();
-    for (var part : parts) {
-      long columns = part.buffer(spec.backward(), ranks, false).columns(rank);
-      tokens(schedule, part, rank, spec, columns).ifPresent(all::add);
-    }
-    return all;
-  }
-
-  private static Value byPosition(List<PortRows> tokens, Tokens.Run run) {
-    return new Together(tokens.stream().map(each -> byPosition(each, run)).toList());
-  }
-
-  private Optional<PortRows> tokens(
-      Schedule schedule, Part part, int rank, AttentionSpec spec, long columns) {
-    return portRows(
-        schedule, part, rank, new Slice(0, Tokens.of(spec, ranks, rank).rows()), columns);
-  }
-
-  /// Returns the rows of a run as a function of their positions in the sequence.
-  private static Value byPosition(PortRows tokens, Tokens.Run run) {
-    var region = tokens.region();
-    return new Rows(
-        region.buffer().name(),
-        region.rank(),
-        region.row() + run.row() - run.positions().start(),
-        Origin.GIVEN);
-  }
-
-  private static Value product(GemmSpec spec, Value row, List<Factor> weight) {
-    return new Product(row, weight, spec.isScaled() ? 1 : Product.UNSCALED);
-  }
-
-  private static List<Factor> factors(Region weight) {
-    return List.of(
-        new Factor(
-            new Slice(0, weight.rows()),
-            new Rows(weight.buffer().name(), weight.rank(), weight.row(), Origin.GIVEN)));
-  }
-
-  private void finish(Schedule schedule, GemmSpec spec, PortRows out, Slice rows, Value product) {
-    int rank = out.region().rank();
-    var terms = new ArrayList<Value>();
-    terms.add(product);
-    if (spec.has(Feature.ACCUMULATE)) {
-      terms.add(new Rows(out.region().buffer().name(), rank, 0, Origin.BEFORE));
-    }
-    if (spec.has(Feature.BIAS)) {
-      var bias = region(schedule, Part.BIAS, rank);
-      terms.add(
-          new Repeated(new Rows(bias.buffer().name(), bias.rank(), bias.row(), Origin.GIVEN)));
-    }
+  /// Expects a product and other terms in some rows of an output.
+  private void finish(
+      GemmSpec spec,
+      Value product,
+      List<Value> others,
+      PortRows preActivation,
+      PortRows out,
+      Slice rows) {
+    var terms = new ArrayList<>(others);
+    terms.addFirst(product);
     var value = Value.sum(terms);
     if (spec.has(Feature.GELU)) {
-      var kept = new PortRows(region(schedule, Part.PRE_ACTIVATION, rank), out.start());
-      outputs.add(new Output(kept.at(rows), value.moved(out.region().row() - kept.region().row())));
-      value = new Gelu(value);
+      long distance = out.region().row() - preActivation.region().row();
+      outputs.add(new Output(preActivation.at(rows), value.moved(distance, 0)));
+      value = new Applied(Value.Function.GELU, value);
     }
     if (spec.outputDtype().isFp8()) {
-      value = new Rescaled(value);
+      value = new Applied(Value.Function.RESCALED, value);
     }
     outputs.add(new Output(out.at(rows), value));
+  }
+
+  /// Expects the results of attention, or of its backward pass.
+  ///
+  /// @param queryParts what a row of queries is used with
+  /// @param parts what the results are: see [Attended]
+  /// @param results the ports of the results
+  private void attention(
+      Problem problem,
+      AttentionSpec spec,
+      List<Part> queryParts,
+      List<Part> parts,
+      List<Part> results,
+      Schedule schedule) {
+    var queries = queryParts.stream().map(part -> rows(part, problem, schedule, _ -> 0)).toList();
+    var keys =
+        List.of(Part.KEY, Part.VALUE).stream()
+            .map(part -> rows(part, problem, schedule, _ -> 0))
+            .toList();
+    var out = results.stream().map(part -> rows(part, problem, schedule, _ -> 0)).toList();
+    if (!findings.isEmpty()) {
+      return;
+    }
+    var queryBlocks = blocks(spec, queries);
+    var keyBlocks = blocks(spec, keys);
+    for (int rank = 0; rank < ranks; rank++) {
+      for (var run : Tokens.of(spec, ranks, rank).runs()) {
+        for (int i = 0; i < parts.size(); i++) {
+          boolean ofKeys = parts.get(i) == Part.KEY || parts.get(i) == Part.VALUE;
+          var result = out.get(i).get(rank);
+          var row = new ArrayList<Value>();
+          for (var own : ofKeys ? keys : queries) {
+            row.add(own.get(rank).seenBy(result));
+          }
+          outputs.add(
+              new Output(
+                  result.at(run.rows()),
+                  new Attended(
+                      spec,
+                      parts.get(i),
+                      new Together(row),
+                      run.positions().start() - run.row() - result.region().row(),
+                      0,
+                      ofKeys ? queryBlocks : keyBlocks)));
+        }
+      }
+    }
+  }
+
+  /// Returns the rows of all ranks by position in the sequence.
+  private List<Piece> blocks(AttentionSpec spec, List<List<PortRows>> parts) {
+    var blocks = new ArrayList<Piece>();
+    for (int rank = 0; rank < ranks; rank++) {
+      for (var run : Tokens.of(spec, ranks, rank).runs()) {
+        var row = new ArrayList<Value>();
+        for (var part : parts) {
+          var own = part.get(rank);
+          row.add(own.atDistance(own.region().row() + run.row() - run.positions().start()));
+        }
+        blocks.add(new Piece(run.positions(), new Together(row)));
+      }
+    }
+    return blocks;
   }
 
   private void ports(Collective collective, int root, Schedule schedule) {
@@ -378,8 +343,13 @@ final class Expected {
   /// Expects each of `from` at its position in each of `into`.
   private void gather(List<PortRows> from, List<PortRows> into) {
     for (var out : into) {
-      if (covered("gathered", from.stream().mapToLong(in -> in.rows().length()).sum(), out)) {
+      long rows = from.stream().mapToLong(in -> in.rows().length()).sum();
+      if (rows == out.rows().length()) {
         from.forEach(in -> outputs.add(new Output(out.at(in.rows()), in.seenBy(out))));
+      } else {
+        findings.add(
+            "%s has %d rows but %d are gathered; give it %d rows"
+                .formatted(out.region(), out.rows().length(), rows, rows));
       }
     }
   }
@@ -410,41 +380,5 @@ final class Expected {
       }
       gather(consecutive(parts), List.of(new PortRows(into, 0)));
     }
-  }
-
-  private boolean covered(String verb, long rows, PortRows out) {
-    if (rows != out.rows().length()) {
-      findings.add(
-          "%s has %d rows but %d are %s; give it %d rows"
-              .formatted(out.region(), out.rows().length(), rows, verb, rows));
-      return false;
-    }
-    return true;
-  }
-
-  private static Region region(Schedule schedule, Part part, int rank) {
-    return schedule.port(part.port()).orElseThrow().on(rank);
-  }
-
-  private Optional<PortRows> portRows(
-      Schedule schedule, Part part, int rank, Slice rows, long columns) {
-    var port = schedule.port(part.port());
-    if (port.isEmpty()) {
-      if (rank == 0) {
-        findings.add(
-            "the goal, %s, needs a %s port `%s` but the schedule has none; add it to the builder"
-                .formatted(schedule.goal(), part.given() ? "given" : "made", part.port()));
-      }
-      return Optional.empty();
-    }
-    var region = port.get().on(rank);
-    if (region.rows() != rows.length() || region.columns() != columns) {
-      findings.add(
-          "port `%s` of rank %d must have %d x %d numbers but has %d x %d"
-              .formatted(
-                  part.port(), rank, rows.length(), columns, region.rows(), region.columns()));
-      return Optional.empty();
-    }
-    return Optional.of(new PortRows(region, rows.start()));
   }
 }

@@ -1,9 +1,9 @@
 package braid.schedule.check;
 
 import java.util.AbstractList;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.stream.Collectors;
 
 /// Mistakes of a schedule, one line for each kind: the first place, and the number of others. As
 /// text, a schedule without mistakes says how much was checked.
@@ -12,10 +12,9 @@ final class Findings extends AbstractList<String> {
   private final int ranks;
 
   Findings(List<Finding> findings, int ranks) {
-    var kinds = new LinkedHashMap<String, List<Finding>>();
-    for (var finding : findings) {
-      kinds.computeIfAbsent(finding.kind(), _ -> new ArrayList<>()).add(finding);
-    }
+    var kinds =
+        findings.stream()
+            .collect(Collectors.groupingBy(Finding::kind, LinkedHashMap::new, Collectors.toList()));
     this.lines = kinds.values().stream().map(Findings::line).toList();
     this.ranks = ranks;
   }

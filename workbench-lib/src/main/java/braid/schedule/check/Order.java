@@ -7,8 +7,9 @@ import braid.schedule.Step.Wait;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
-import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// The order of two consecutive iterations in flight. Events are the steps of both, the caller's
@@ -162,17 +163,19 @@ final class Order {
     return event == other || isBefore(event, other);
   }
 
-  /// Returns whether two events would be ordered if two others were, in this iteration or the next.
+  /// Returns whether two events would be ordered if two others were, in this iteration or a later
+  /// one.
   boolean orders(int before, int after, Races.Pair pair) {
-    if (isUntil(pair.before(), before) && isUntil(after, pair.after())) {
-      return true;
+    int earlier = before;
+    int later = after;
+    while (earlier != NONE && later != NONE) {
+      if (isUntil(pair.before(), earlier) && isUntil(later, pair.after())) {
+        return true;
+      }
+      earlier = next(earlier);
+      later = next(later);
     }
-    int nextBefore = next(before);
-    int nextAfter = next(after);
-    return nextBefore != NONE
-        && nextAfter != NONE
-        && isUntil(pair.before(), nextBefore)
-        && isUntil(nextAfter, pair.after());
+    return false;
   }
 
   private void link(int rank) {
@@ -283,16 +286,11 @@ final class Order {
     }
     for (int event : events.stream().toArray()) {
       clocks[event] = clock;
-      if (laneOf[event] != NONE) {
-        clock[laneOf[event]] = Math.max(clock[laneOf[event]], place[event]);
-      }
+      advance(clock, event);
     }
-    boolean isNew = false;
-    for (int event : events.stream().filter(this::isStep).toArray()) {
-      isNew |= !cyclic.get(number(event));
-      cyclic.set(number(event));
-    }
-    if (isNew) {
+    int known = cyclic.cardinality();
+    events.stream().filter(this::isStep).forEach(event -> cyclic.set(number(event)));
+    if (cyclic.cardinality() > known) {
       describe(events);
     }
   }
@@ -308,47 +306,40 @@ final class Order {
 
   /// Describes a cycle: each event waits for the next, and the last one for the first.
   private void describe(BitSet events) {
-    var path = new LinkedHashSet<Integer>();
+    var cycle = new ArrayList<Integer>();
     int event = events.nextSetBit(0);
-    while (path.add(event)) {
+    while (!cycle.contains(event)) {
+      cycle.add(event);
       int index = 0;
       while (!events.get(before(event, index))) {
         index++;
       }
       event = before(event, index);
     }
-    var cycle = new ArrayList<>(path);
     cycle.subList(0, cycle.indexOf(event)).clear();
     cycle.add(event);
-    var waits = new ArrayList<String>();
-    int rank = NONE;
-    for (int i = 0; i + 1 < cycle.size(); i++) {
-      int waiting = cycle.get(i);
-      if (isStep(waiting) && !isLanePredecessor(waiting, cycle.get(i + 1))) {
-        waits.add(describe(waiting, cycle.get(i + 1)));
-        rank = rank == NONE ? rank(waiting) : rank;
-      }
-    }
+    var waits =
+        IntStream.range(0, cycle.size() - 1)
+            .filter(i -> isStep(cycle.get(i)) && before[cycle.get(i)][0] != cycle.get(i + 1))
+            .boxed()
+            .toList();
     deadlocks.add(
         new Finding(
-            rank,
+            rank(cycle.get(waits.getFirst())),
             "deadlock: %s; each waits for the next, and the last for the first"
-                .formatted(String.join("; ", waits))));
+                .formatted(
+                    waits.stream()
+                        .map(i -> describe(cycle.get(i), cycle.get(i + 1)))
+                        .collect(Collectors.joining("; ")))));
   }
 
   private String describe(int event, int target) {
+    var name = wiring.name(number(event));
     return switch (wiring.step(number(event))) {
-      case Wait wait ->
-          "rank %d waits on lane %s for signal %s from rank %d%s"
-              .formatted(rank(event), wait.lane(), wait.word(), wait.from(), cause(number(event)));
-      case After after ->
-          "rank %d waits on lane %s for mark %d".formatted(rank(event), after.lane(), after.mark());
-      case LibraryCall call when before[event][1] == target ->
-          "rank %d waits on lane %s for all ranks to reach %s"
-              .formatted(rank(event), call.lane(), call.text());
-      case Step step ->
-          "rank %d enqueues %s on lane %s only after a library call that the host waits for"
-              .formatted(rank(event), step.text(), step.lane());
+      case Wait _ -> name + cause(number(event));
+      case After _ -> name;
+      case LibraryCall _ when before[event][1] == target -> name + ", which waits for all ranks";
+      case Step _ -> name + ", which is enqueued only after a library call that the host waits for";
     };
   }
 
@@ -367,10 +358,6 @@ final class Order {
       }
     }
     return "";
-  }
-
-  private boolean isLanePredecessor(int event, int other) {
-    return before[event][0] == other;
   }
 
   /// Computes an event's vector clock: the latest place on each lane that is ordered before it.

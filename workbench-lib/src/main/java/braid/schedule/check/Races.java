@@ -15,10 +15,12 @@ import java.util.BitSet;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.EnumMap;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 
 /// Finds unordered events that use the same rows and columns, at least one of them writing. The
 /// same rule applies to the words of flags: a recorded iteration raises a word to one of two
@@ -65,7 +67,9 @@ final class Races {
   }
 
   /// An event's use of rows.
-  record Touch(int event, Use use, long start, long end, Slice columns, String of) {}
+  ///
+  /// @param port the port or buffer that the caller uses; empty for steps
+  record Touch(int event, Use use, Slice rows, Slice columns, String port) {}
 
   Races(Wiring wiring, Declarations declared, Order order) {
     this.wiring = wiring;
@@ -76,12 +80,8 @@ final class Races {
 
   /// Returns the races, each in both orders.
   List<Pair> all() {
-    return pairs(races.values());
-  }
-
-  private static List<Pair> pairs(Collection<Race> races) {
     var pairs = new ArrayList<Pair>();
-    for (var race : races) {
+    for (var race : races.values()) {
       var pair = new Pair(race.one(), race.other(), race);
       pairs.add(pair);
       pairs.add(pair.reversed());
@@ -92,31 +92,25 @@ final class Races {
   /// Returns the races, each in both orders, without those between two lanes that another one
   /// between them would order if it was ordered.
   List<Pair> closest() {
-    var lanes = new LinkedHashMap<List<Integer>, List<Pair>>();
-    for (var pair : all()) {
-      lanes
-          .computeIfAbsent(
-              List.of(
-                  order.lane(pair.before()),
-                  order.lane(pair.after()),
-                  order.iteration(pair.after()) - order.iteration(pair.before())),
-              _ -> new ArrayList<>())
-          .add(pair);
-    }
+    var all = all();
+    all.sort(
+        Comparator.<Pair>comparingInt(pair -> -order.place(pair.before()))
+            .thenComparingInt(pair -> order.place(pair.after())));
+    // By the two lanes and the distance of the iterations, the first place on the second lane.
+    var firsts = new HashMap<List<Integer>, Integer>();
     var kept = new HashSet<Race>();
-    for (var pairs : lanes.values()) {
-      pairs.sort(
-          Comparator.<Pair>comparingInt(pair -> -order.place(pair.before()))
-              .thenComparingInt(pair -> order.place(pair.after())));
-      int first = Integer.MAX_VALUE;
-      for (var pair : pairs) {
-        if (order.place(pair.after()) < first) {
-          first = order.place(pair.after());
-          kept.add(pair.race());
-        }
+    for (var pair : all) {
+      int distance = order.iteration(pair.after()) - order.iteration(pair.before());
+      var lanes = List.of(order.lane(pair.before()), order.lane(pair.after()), distance);
+      int place = order.place(pair.after());
+      if (place < firsts.getOrDefault(lanes, Integer.MAX_VALUE)) {
+        firsts.put(lanes, place);
+        kept.add(pair.race());
       }
     }
-    return pairs(races.values().stream().filter(kept::contains).toList());
+    var closest = all();
+    closest.removeIf(pair -> !kept.contains(pair.race()));
+    return closest;
   }
 
   /// Returns all uses of an array or flag.
@@ -135,40 +129,30 @@ final class Races {
 
   private void find() {
     for (int number = 0; number < wiring.size(); number++) {
-      List<Access> accesses =
-          declared.isUncertain(number)
-              ? List.of()
-              : wiring.step(number).accesses(wiring.rank(number));
+      var step = wiring.step(number);
+      int rank = wiring.rank(number);
+      int event = order.step(0, number);
+      List<Access> accesses = declared.isUncertain(number) ? List.of() : step.accesses(rank);
       within(number, accesses);
-      for (int iteration = 0; iteration < Order.ITERATIONS; iteration++) {
-        int event = order.step(iteration, number);
-        accesses.forEach(access -> touch(event, access, ""));
-        switch (wiring.step(number)) {
-          // Standalone collectives write step numbers to their words and are never recorded.
-          case Step _ when wiring.schedule().goal() instanceof Goal.Collected -> {}
-          case Signal signal -> {
-            if (wiring.isMatched(number)) {
-              touch(event, signal.to(), signal.flag(), signal.index(), Use.WRITE);
-            }
-          }
-          case Wait wait -> touch(event, wiring.rank(number), wait.flag(), wait.index(), Use.READ);
-          default -> {}
-        }
+      accesses.forEach(access -> touch(event, access, ""));
+      switch (step) {
+        // Standalone collectives write step numbers to their words and are never recorded.
+        case Step _ when wiring.schedule().goal() instanceof Goal.Collected -> {}
+        case Signal _ when wiring.idle().containsKey(order.number(event)) -> {}
+        case Signal signal -> touch(event, signal.flag(), signal.to(), signal.index(), Use.WRITE);
+        case Wait wait -> touch(event, wait.flag(), rank, wait.index(), Use.READ);
+        default -> {}
       }
     }
     for (var port : declared.portsFit() ? wiring.schedule().ports() : List.<Port>of()) {
       for (var region : port.regions()) {
-        for (int iteration = 0; iteration <= Order.ITERATIONS; iteration++) {
-          touch(order.caller(iteration, region.rank()), Access.write(region), port.name());
-        }
+        touch(order.caller(0, region.rank()), Access.write(region), port.name());
       }
     }
     // Between iterations other work of the rank may use all of its memory.
     for (var buffer : wiring.schedule().buffers()) {
       for (int rank = 0; rank < wiring.schedule().ranks(); rank++) {
-        for (int iteration = 0; iteration <= Order.ITERATIONS; iteration++) {
-          touch(order.caller(iteration, rank), Access.write(buffer.on(rank)), buffer.name());
-        }
+        touch(order.caller(0, rank), Access.write(buffer.on(rank)), buffer.name());
       }
     }
     for (boolean words : List.of(false, true)) {
@@ -179,50 +163,44 @@ final class Races {
             }
           });
     }
-    races.values().forEach(this::setRacing);
+    for (var race : races.values()) {
+      IntStream.of(race.one(), race.other())
+          .filter(order::isStep)
+          .forEach(event -> racing.set(order.number(event)));
+    }
     within.keySet().forEach(racing::set);
   }
 
-  private void setRacing(Race race) {
-    for (int event : List.of(race.one(), race.other())) {
-      if (order.isStep(event)) {
-        racing.set(order.number(event));
-      }
-    }
-  }
-
-  private void touch(int event, Access access, String of) {
+  private void touch(int event, Access access, String port) {
     var region = access.region();
     if (!region.isEmpty()) {
-      touches
-          .computeIfAbsent(
-              new Memory(region.buffer().name(), region.rank(), false), _ -> new ArrayList<>())
-          .add(
-              new Touch(
-                  event,
-                  access.use(),
-                  region.row(),
-                  region.slice().end(),
-                  region.columnSlice(),
-                  of));
+      var memory = new Memory(region.buffer().name(), region.rank(), false);
+      touch(memory, new Touch(event, access.use(), region.slice(), region.columnSlice(), port));
     }
   }
 
-  private void touch(int event, int rank, Flag flag, int index, Use use) {
-    touches
-        .computeIfAbsent(new Memory(flag.name(), rank, true), _ -> new ArrayList<>())
-        .add(new Touch(event, use, index, index + 1, WORD, ""));
+  private void touch(int event, Flag flag, int rank, int index, Use use) {
+    touch(
+        new Memory(flag.name(), rank, true), new Touch(event, use, new Slice(index, 1), WORD, ""));
+  }
+
+  /// Adds a use in every iteration.
+  private void touch(Memory memory, Touch first) {
+    var all = touches.computeIfAbsent(memory, _ -> new ArrayList<>());
+    for (int event = first.event(); event != Order.NONE; event = order.next(event)) {
+      all.add(new Touch(event, first.use(), first.rows(), first.columns(), first.port()));
+    }
   }
 
   /// Compares overlapping touches, in the order of their first rows.
   private void sweep(Memory memory, List<Touch> all) {
-    all.sort(Comparator.comparingLong(Touch::start));
+    all.sort(Comparator.comparingLong(touch -> touch.rows().start()));
     var active = new EnumMap<Use, List<Touch>>(Use.class);
     for (var touch : all) {
       active.forEach(
           (use, others) -> {
             if (use.conflicts(touch.use())) {
-              others.removeIf(other -> other.end() <= touch.start());
+              others.removeIf(other -> other.rows().end() <= touch.rows().start());
               others.forEach(other -> compare(memory, other, touch));
             }
           });
@@ -246,14 +224,12 @@ final class Races {
                     || (!order.isCaller(a) && other.use() == Use.WRITE && one.use() != Use.WRITE)));
     var first = swap ? other : one;
     var second = swap ? one : other;
-    long start = Math.max(one.start(), other.start());
     races.putIfAbsent(
         List.of(
             key(first.event()),
             key(second.event()),
             order.iteration(second.event()) - order.iteration(first.event())),
-        new Race(
-            first, second, memory, new Slice(start, Math.min(one.end(), other.end()) - start)));
+        new Race(first, second, memory, one.rows().and(other.rows())));
   }
 
   private int key(int event) {
@@ -268,17 +244,12 @@ final class Races {
       return;
     }
     for (int i = 0; i < accesses.size(); i++) {
-      if (accesses.get(i).use() != Use.WRITE) {
-        continue;
-      }
-      for (int j = 0; j < accesses.size(); j++) {
-        var one = accesses.get(i);
+      var region = accesses.get(i).region();
+      for (int j = 0; j < accesses.size() && accesses.get(i).use() == Use.WRITE; j++) {
         var other = accesses.get(j);
-        if (i != j
-            && one.region().overlaps(other.region())
-            && !(other.use() == Use.READ
-                && one.region().equals(other.region())
-                && step.worksInPlace())) {
+        boolean isRead = other.use() == Use.READ;
+        boolean isSum = isRead && step.worksInPlace() && region.equals(other.region());
+        if (i != j && !isSum && region.overlaps(other.region())) {
           within.putIfAbsent(
               number,
               new Finding(
@@ -286,9 +257,9 @@ final class Races {
                   "race within %s: it uses %s and %s, which overlap, concurrently; %s"
                       .formatted(
                           wiring.name(number),
-                          one.region(),
+                          region,
                           other.region(),
-                          other.use() == Use.READ
+                          isRead
                               ? "write to rows that it does not read"
                               : "split it into two steps")));
         }

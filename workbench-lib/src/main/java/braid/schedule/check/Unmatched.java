@@ -1,24 +1,25 @@
 package braid.schedule.check;
 
-import braid.schedule.Step;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Mark;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
 import braid.schedule.check.Races.Pair;
 import braid.schedule.check.Races.Race;
+import braid.schedule.check.Wiring.Idle;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
+import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.function.BiFunction;
 import java.util.function.Predicate;
-import org.jspecify.annotations.Nullable;
+import java.util.stream.Collectors;
 
 /// Signals without a wait, waits without a signal, and what to do about them.
 ///
@@ -29,60 +30,40 @@ import org.jspecify.annotations.Nullable;
 final class Unmatched {
   private final Wiring wiring;
   private final Order order;
-  private final Races races;
   private final List<Pair> pairs;
   private final Set<Race> explained = new HashSet<>();
 
   /// By step.
   private final Map<Integer, Finding> findings = new TreeMap<>();
 
-  /// Waits for words that no signal raises.
-  private final Map<Word, List<Integer>> words = new LinkedHashMap<>();
+  /// Waits for words that no signal raises, by word.
+  private final List<List<Integer>> words;
 
-  /// Races that a signal would order if a step waited for it.
-  private final Map<Integer, List<Pair>> bySignal = new HashMap<>();
+  /// Signals of no effect.
+  private final SortedMap<Integer, Idle> idle;
 
-  /// Races that a wait would order if a signal raised its word.
-  private final Map<Word, List<Pair>> byWord = new HashMap<>();
-
-  private final Set<Pair> attributed = new HashSet<>();
-
-  /// Events that should wait for signals.
-  private final List<Edge> edges = new ArrayList<>();
-
-  /// Signals that are of no use, and what is wrong with them.
-  private final Map<Integer, String> useless = new LinkedHashMap<>();
-
-  /// A word that a rank waits for.
-  private record Word(int rank, String name, int from) {}
+  /// Races that a signal, or the first wait for a word, would order if it had its match.
+  private final Map<Integer, List<Pair>> attributed = new HashMap<>();
 
   /// The rank that signals, and the rank that waits.
   private record Ranks(int from, int to) {}
 
-  /// Two events, the first of which should come before the second.
-  private record Edge(int before, int after) {}
-
   /// @param pairs the closest races, in both orders
   Unmatched(Wiring wiring, Order order, Races races, List<Pair> pairs) {
-    this.races = races;
     this.wiring = wiring;
     this.order = order;
     this.pairs = pairs;
-    for (int number : wiring.blocked()) {
-      if (wiring.step(number) instanceof Wait wait) {
-        words
-            .computeIfAbsent(
-                new Word(wiring.rank(number), wait.word(), wait.from()), _ -> new ArrayList<>())
-            .add(number);
-      }
+    this.words = new ArrayList<>(wiring.unraised());
+    this.idle = new TreeMap<>(wiring.idle());
+    words.removeIf(
+        waits -> isMisdirected(waits, signal -> to(signal) == wiring.rank(waits.getFirst())));
+    if (!words.isEmpty() || !idle.isEmpty()) {
+      attribute(races);
     }
-    checkIndices();
-    attribute();
-    checkSignals();
-    checkBlocked();
+    idle.entrySet().removeIf(signal -> isNeeded(signal.getKey(), signal.getValue()));
+    wiring.blocked().forEach(this::checkBlocked);
     words.forEach(this::checkWaits);
-    useless.forEach((signal, problem) -> add(signal, problem, ""));
-    explain();
+    idle.forEach((signal, each) -> add(signal, each.problem() + each.useless(), ""));
   }
 
   Collection<Finding> findings() {
@@ -94,15 +75,17 @@ final class Unmatched {
     return explained.contains(race);
   }
 
-  /// Explains the races that the advice would order.
-  private void explain() {
+  /// Explains the races that advice would order.
+  private void explain(int before, int after) {
+    explain(pair -> order.orders(before, after, pair));
+  }
+
+  private void explain(Predicate<Pair> follows) {
     for (var pair : pairs) {
-      if (!explained.contains(pair.race())
-          && edges.stream().anyMatch(edge -> order.orders(edge.before(), edge.after(), pair))) {
+      if (!explained.contains(pair.race()) && follows.test(pair)) {
         explained.add(pair.race());
       }
     }
-    edges.clear();
   }
 
   /// Adds a mistake of a step.
@@ -114,104 +97,73 @@ final class Unmatched {
         number, new Finding(Finding.withoutNumbers(text), wiring.rank(number), text + place));
   }
 
-  /// Finds signals that raise another word of the rank that waits for them.
-  private void checkIndices() {
-    var signals = new ArrayList<>(wiring.unneeded());
-    signals.addAll(wiring.repeated().keySet());
-    signals.addAll(wiring.astray().keySet());
-    words
-        .entrySet()
-        .removeIf(
-            word -> {
-              int number = word.getValue().getFirst();
-              var to = new ArrayList<>(signals);
-              to.removeIf(signal -> to(signal) != wiring.rank(number));
-              var signal = misdirected((Wait) wiring.step(number), to);
-              signal.ifPresent(each -> redirect(each, word.getValue()));
-              return signal.isPresent();
-            });
-    explain();
-  }
-
-  /// Adds a signal that should raise the word of some waits.
-  private void redirect(int signal, List<Integer> waits) {
+  /// Returns whether some waits need only that a signal of no effect raises their word.
+  private boolean isMisdirected(List<Integer> waits, Predicate<Integer> possible) {
     int first = waits.getFirst();
+    var wait = (Wait) wiring.step(first);
+    var signals =
+        idle.keySet().stream()
+            .filter(possible)
+            .filter(signal -> wiring.rank(signal) == wait.from())
+            .filter(signal -> ((Signal) wiring.step(signal)).flag().equals(wait.flag()))
+            .toList();
+    if (signals.isEmpty()) {
+      return false;
+    }
+    int signal =
+        signals.stream()
+            .filter(each -> wiring.step(each).chunk() == wait.chunk())
+            .findFirst()
+            .orElse(signals.getFirst());
+    idle.remove(signal);
     add(
         signal,
         " raises the wrong word, since %s never ends; raise %s of rank %d instead"
-            .formatted(wiring.name(first), ((Wait) wiring.step(first)).word(), wiring.rank(first)),
+            .formatted(wiring.name(first), wait.word(), wiring.rank(first)),
         "");
-    for (int wait : waits) {
-      edges.add(new Edge(order.step(0, signal), order.step(0, wait)));
-    }
+    waits.forEach(each -> explain(order.step(0, signal), order.step(0, each)));
+    return true;
   }
 
   /// Attributes each race to one signal and one wait that would order it, if there are any: to the
   /// first signal after one event, and to the last wait before the other. Those between the ranks
   /// of the two events come first. By way of other ranks only the closest races are compared.
-  private void attribute() {
-    var signals = new ArrayList<>(wiring.unneeded());
-    signals.addAll(wiring.repeated().keySet());
-    signals.removeAll(findings.keySet());
-    signals.sort(null);
-    var direct = new HashMap<Ranks, List<Integer>>();
-    for (int signal : signals) {
-      direct
-          .computeIfAbsent(new Ranks(wiring.rank(signal), to(signal)), _ -> new ArrayList<>())
-          .add(signal);
-    }
-    var directWords = new HashMap<Ranks, List<Word>>();
-    for (var word : words.keySet()) {
-      directWords
-          .computeIfAbsent(new Ranks(word.from(), word.rank()), _ -> new ArrayList<>())
-          .add(word);
-    }
-    for (var pair : direct.isEmpty() && directWords.isEmpty() ? List.<Pair>of() : races.all()) {
-      var ranks = new Ranks(order.rank(pair.before()), order.rank(pair.after()));
-      attribute(
-          pair, direct.getOrDefault(ranks, List.of()), directWords.getOrDefault(ranks, List.of()));
-    }
-    for (var pair : pairs) {
-      attribute(
-          pair,
-          attributed.contains(pair) ? List.of() : signals,
-          attributed.contains(pair) ? List.of() : words.keySet());
-    }
+  private void attribute(Races races) {
+    var direct =
+        races.all().stream()
+            .collect(
+                Collectors.groupingBy(
+                    pair -> new Ranks(order.rank(pair.before()), order.rank(pair.after()))));
+    attribute((from, to) -> direct.getOrDefault(new Ranks(from, to), List.of()));
+    var rest = new LinkedHashSet<>(pairs);
+    attributed.values().forEach(taken -> taken.forEach(rest::remove));
+    attribute((_, _) -> rest);
   }
 
-  private void attribute(Pair pair, List<Integer> signals, Collection<Word> of) {
-    if (explained.contains(pair.race())) {
-      return;
-    }
-    for (int signal : signals) {
-      if (isRaisedFor(signal, pair)) {
-        bySignal.computeIfAbsent(signal, _ -> new ArrayList<>()).add(pair);
-        attributed.add(pair);
-        break;
+  private void attribute(BiFunction<Integer, Integer, Collection<Pair>> pairs) {
+    for (var waits : words.reversed()) {
+      int first = waits.getFirst();
+      for (var pair : pairs.apply(((Wait) wiring.step(first)).from(), wiring.rank(first))) {
+        if (!explained.contains(pair.race())
+            && waits.stream().anyMatch(wait -> isAwaitedFor(wait, pair))) {
+          attributed.computeIfAbsent(first, _ -> new ArrayList<>()).add(pair);
+          explained.add(pair.race());
+        }
       }
     }
-    @Nullable Word last = null;
-    int lastWait = Order.NONE;
-    for (var word : of) {
-      int wait = words.getOrDefault(word, List.of()).getFirst();
-      if (wait > lastWait && isAwaitedFor(words.getOrDefault(word, List.of()), pair)) {
-        last = word;
-        lastWait = wait;
-      }
-    }
-    if (last != null) {
-      byWord.computeIfAbsent(last, _ -> new ArrayList<>()).add(pair);
-      explained.add(pair.race());
-    }
-  }
-
-  private boolean isAwaitedFor(List<Integer> waits, Pair pair) {
-    for (int wait : waits) {
-      if (isAwaitedFor(wait, pair)) {
-        return true;
-      }
-    }
-    return false;
+    var signals = new HashSet<Pair>();
+    idle.forEach(
+        (signal, each) -> {
+          if (!each.needed().isEmpty()) {
+            for (var pair : pairs.apply(wiring.rank(signal), to(signal))) {
+              if (!explained.contains(pair.race())
+                  && isRaisedFor(signal, pair)
+                  && signals.add(pair)) {
+                attributed.computeIfAbsent(signal, _ -> new ArrayList<>()).add(pair);
+              }
+            }
+          }
+        });
   }
 
   /// Returns whether a wait for a signal could order two events.
@@ -239,84 +191,40 @@ final class Unmatched {
         && (!exists || order.isBefore(pair.before(), order.caller(1, from)));
   }
 
-  private void checkSignals() {
-    for (int signal : wiring.unneeded()) {
-      checkSignal(
-          signal,
-          " is not waited for",
-          "; let rank %d wait for it",
-          "; no step needs the order, so remove it");
-    }
-    wiring
-        .repeated()
-        .forEach(
-            (signal, other) ->
-                checkSignal(
-                    signal,
-                    " raises a word that %s; one signal raises it in an iteration"
-                        .formatted(
-                            wiring.rank(signal) == wiring.rank(other)
-                                ? "the rank has raised before"
-                                : "%s raises too".formatted(wiring.name(other))),
-                    ": raise another, and let rank %d wait for it",
-                    ""));
-    useless.putAll(wiring.astray());
-    useless.keySet().removeAll(findings.keySet());
-  }
-
-  /// Checks a signal that no step waits for.
-  ///
-  /// @param needed advice if races need the signal
-  private void checkSignal(int signal, String problem, String needed, String useless) {
-    if (findings.containsKey(signal)) {
-      return;
-    }
-    int first = Order.NONE;
-    for (var pair : bySignal.getOrDefault(signal, List.of())) {
-      int waiting = waiting(pair);
-      first = first == Order.NONE || order.isBefore(waiting, first) ? waiting : first;
-    }
-    if (first == Order.NONE) {
-      this.useless.put(signal, problem + useless);
-      return;
-    }
-    edges.add(new Edge(order.step(0, signal), first));
-    add(signal, problem + needed.formatted(to(signal)), " " + place(first));
+  /// Reports a signal that races need.
+  private boolean isNeeded(int signal, Idle mistake) {
+    var waiting =
+        attributed.getOrDefault(signal, List.of()).stream()
+            .map(this::waiting)
+            .reduce((first, event) -> order.isBefore(event, first) ? event : first);
+    waiting.ifPresent(
+        event -> {
+          explain(order.step(0, signal), event);
+          add(
+              signal,
+              mistake.problem() + mistake.needed().formatted(to(signal)),
+              order.isStep(event)
+                  ? " before " + wiring.name(order.number(event))
+                  : " at the end of its iteration");
+        });
+    return waiting.isPresent();
   }
 
   private int to(int signal) {
     return ((Signal) wiring.step(signal)).to();
   }
 
-  private String place(int event) {
-    return order.isStep(event)
-        ? "before " + wiring.name(order.number(event))
-        : "at the end of its iteration";
-  }
-
-  private void checkBlocked() {
-    for (int number : wiring.blocked()) {
-      int waiting = order.step(0, number);
-      switch (wiring.step(number)) {
-        case Wait _ -> {}
-        case After after -> {
-          add(number, missingMark(number, after), "");
-          explain(
-              pair ->
-                  order.rank(pair.before()) == wiring.rank(number)
-                      && order.isUntil(waiting, pair.after()));
-        }
-        // Library calls order all ranks.
-        case Step _ -> explain(pair -> order.isUntil(waiting, pair.after()));
-      }
-    }
-  }
-
-  private void explain(Predicate<Pair> follows) {
-    for (var pair : pairs) {
-      if (follows.test(pair)) {
-        explained.add(pair.race());
-      }
+  private void checkBlocked(int number) {
+    int waiting = order.step(0, number);
+    if (wiring.step(number) instanceof After after) {
+      add(number, missingMark(number, after), "");
+      explain(
+          pair ->
+              order.rank(pair.before()) == wiring.rank(number)
+                  && order.isUntil(waiting, pair.after()));
+    } else {
+      // Library calls order all ranks.
+      explain(pair -> order.isUntil(waiting, pair.after()));
     }
   }
 
@@ -333,61 +241,39 @@ final class Unmatched {
   }
 
   /// Checks the waits for a word that no signal raises.
-  private void checkWaits(Word word, List<Integer> waits) {
+  private void checkWaits(List<Integer> waits) {
     int first =
         waits.stream().filter(wait -> !wiring.isMistaken(wait)).findFirst().orElse(Order.NONE);
-    if (first == Order.NONE) {
+    if (first == Order.NONE || isMisdirected(waits, _ -> true)) {
       return;
     }
-    var misdirected = misdirected((Wait) wiring.step(first), useless.keySet());
-    if (misdirected.isPresent()) {
-      useless.remove(misdirected.get());
-      redirect(misdirected.get(), waits);
-      return;
-    }
-    var pairs = byWord.getOrDefault(word, List.of());
-    if (pairs.isEmpty()) {
+    var needing = attributed.getOrDefault(waits.getFirst(), List.of());
+    if (needing.isEmpty()) {
       add(first, " never ends: no step raises it and no step needs the order, so remove it", "");
       return;
     }
-    int last = Order.NONE;
-    for (var pair : pairs) {
-      if (order.rank(pair.before()) == word.from()
-          && !order.isBefore(order.step(0, first), pair.before())
-          && (last == Order.NONE || isLater(pair.before(), last))) {
-        last = pair.before();
-      }
-    }
+    int from = ((Wait) wiring.step(first)).from();
+    var place =
+        needing.stream()
+            .map(Pair::before)
+            .filter(event -> order.rank(event) == from)
+            .filter(event -> !order.isBefore(order.step(0, first), event))
+            .reduce((last, event) -> isLater(event, last) ? event : last)
+            .map(
+                event ->
+                    order.isStep(event)
+                        ? " after " + wiring.name(order.number(event))
+                        : " when its iteration begins");
     add(
         first,
-        " never ends: no step raises it; let rank %d signal it".formatted(word.from()),
-        last == Order.NONE
-            ? ""
-            : order.isStep(last)
-                ? " after " + wiring.name(order.number(last))
-                : " when its iteration begins");
+        " never ends: no step raises it; let rank %d signal it".formatted(from),
+        place.orElse(""));
   }
 
   /// Returns whether an event is the later one of two of a rank; what uses no rows counts as early.
   private boolean isLater(int event, int other) {
-    return order.isStep(event) && usesRows(event) && (!order.isStep(other) || event > other);
-  }
-
-  private boolean usesRows(int event) {
-    return !wiring.step(order.number(event)).accesses(order.rank(event)).isEmpty();
-  }
-
-  /// Returns the signal that was probably meant to end a wait.
-  private Optional<Integer> misdirected(Wait wait, Collection<Integer> of) {
-    var signals = new ArrayList<>(of);
-    signals.removeIf(
-        number ->
-            wiring.rank(number) != wait.from()
-                || findings.containsKey(number)
-                || !((Signal) wiring.step(number)).flag().equals(wait.flag()));
-    return signals.stream()
-        .filter(number -> wiring.step(number).chunk() == wait.chunk())
-        .findFirst()
-        .or(() -> signals.stream().findFirst());
+    return order.isStep(event)
+        && !wiring.step(order.number(event)).accesses(order.rank(event)).isEmpty()
+        && (!order.isStep(other) || event > other);
   }
 }

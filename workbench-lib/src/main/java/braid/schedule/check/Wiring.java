@@ -12,10 +12,15 @@ import braid.schedule.Step.Wait;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
+import java.util.Collections;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.stream.IntStream;
 
 /// Numbers the steps of all ranks, and matches each wait with its signal, each after with its mark,
 /// and the library calls of all ranks. Steps without a match are left to [Causes], which knows what
@@ -30,19 +35,14 @@ final class Wiring {
   private final List<int[]> meetings = new ArrayList<>();
   private final List<Finding> findings = new ArrayList<>();
 
-  /// Steps that wait for what no step does: waits, afters and library calls.
+  /// Afters and library calls that wait for what no step does.
   private final List<Integer> blocked = new ArrayList<>();
 
-  /// Signals that no wait needs, without those of words that do not exist.
-  private final List<Integer> unneeded = new ArrayList<>();
+  /// Waits for words that no signal raises, by word.
+  private final List<List<Integer>> unraised = new ArrayList<>();
 
-  /// By signal, another that raises the same word.
-  private final Map<Integer, Integer> repeated = new LinkedHashMap<>();
-
-  /// Signals of words that do not exist, and what is wrong with them.
-  private final Map<Integer, String> astray = new LinkedHashMap<>();
-
-  private final BitSet matched = new BitSet();
+  /// Signals of no effect, and what is wrong with them.
+  private final SortedMap<Integer, Idle> idle = new TreeMap<>();
 
   /// Steps with a mistake of their own.
   private final BitSet mistaken = new BitSet();
@@ -55,9 +55,13 @@ final class Wiring {
   private record Word(int rank, String flag, int index) {}
 
   /// Steps that raise a word, and steps that wait for it.
+  private record Users(List<Integer> signals, List<Integer> waits) {}
+
+  /// A mistake of a signal.
   ///
-  /// @param mistaken waits for a rank or a word that does not exist
-  private record Users(List<Integer> signals, List<Integer> waits, List<Integer> mistaken) {}
+  /// @param needed advice if a step needs the order; empty if no wait can help
+  /// @param useless advice if no step needs it
+  record Idle(String problem, String needed, String useless) {}
 
   Wiring(Schedule schedule) {
     this.schedule = schedule;
@@ -92,16 +96,12 @@ final class Wiring {
     return blocked;
   }
 
-  List<Integer> unneeded() {
-    return unneeded;
+  List<List<Integer>> unraised() {
+    return unraised;
   }
 
-  Map<Integer, Integer> repeated() {
-    return repeated;
-  }
-
-  Map<Integer, String> astray() {
-    return astray;
+  SortedMap<Integer, Idle> idle() {
+    return idle;
   }
 
   /// Returns whether a step has a mistake of its own, which was found.
@@ -139,18 +139,9 @@ final class Wiring {
     return lanes.size();
   }
 
-  boolean isLaneDeclared(int number) {
-    return lane(number) < schedule.lanes().size();
-  }
-
   /// Returns the signal of a wait or the mark of an after; [#NONE] for other steps.
   int releasedBy(int number) {
     return releasedBy[number];
-  }
-
-  /// Returns whether a signal raises a word that a step waits for.
-  boolean isMatched(int signal) {
-    return matched.get(signal);
   }
 
   /// Returns the index of a library call among those of its rank; [#NONE] for other steps.
@@ -163,10 +154,9 @@ final class Wiring {
     return meetings;
   }
 
-  /// Names a step, such as `copy of input@1[0..3] to inbox@2[0..3] on lane comm of rank 1`.
   String name(int number) {
-    return "%s on lane %s of rank %d"
-        .formatted(steps.get(number).text(), steps.get(number).lane(), rankOf[number]);
+    int rank = rankOf[number];
+    return steps.get(number).name(rank, number - firsts[rank]);
   }
 
   @SuppressWarnings("AnnotateFormatMethod") // All callers are here.
@@ -203,7 +193,6 @@ final class Wiring {
   private void matchWords() {
     var words = new LinkedHashMap<Word, Users>();
     for (int number = 0; number < steps.size(); number++) {
-      int rank = rankOf[number];
       switch (steps.get(number)) {
         case Signal signal -> {
           checkFlag(number, signal.flag());
@@ -211,19 +200,16 @@ final class Wiring {
           if (problem.isEmpty()) {
             users(words, signal.to(), signal.flag(), signal.index()).signals().add(number);
           } else {
-            astray.put(number, problem);
+            idle.put(number, new Idle(problem, "", ""));
           }
         }
         case Wait wait -> {
           checkFlag(number, wait.flag());
           var problem = problem(number, wait.flag(), wait.index(), wait.from());
-          var users = users(words, rank, wait.flag(), wait.index());
-          if (problem.isEmpty()) {
-            users.waits().add(number);
-          } else {
+          if (!problem.isEmpty()) {
             finding(number, "%s", problem);
-            users.mistaken().add(number);
           }
+          users(words, rankOf[number], wait.flag(), wait.index()).waits().add(number);
         }
         default -> {}
       }
@@ -233,8 +219,7 @@ final class Wiring {
 
   private static Users users(Map<Word, Users> words, int rank, Flag flag, int index) {
     return words.computeIfAbsent(
-        new Word(rank, flag.name(), index),
-        _ -> new Users(new ArrayList<>(), new ArrayList<>(), new ArrayList<>()));
+        new Word(rank, flag.name(), index), _ -> new Users(new ArrayList<>(), new ArrayList<>()));
   }
 
   private void checkFlag(int number, Flag flag) {
@@ -264,77 +249,80 @@ final class Wiring {
 
   private void match(Users users) {
     if (users.signals().isEmpty()) {
-      blocked.addAll(users.waits());
-      blocked.addAll(users.mistaken());
+      unraised.add(users.waits());
       return;
     }
     int signal = raising(users);
     for (int other : users.signals()) {
       if (other != signal) {
-        repeated.put(other, signal);
+        var raises =
+            rankOf[other] == rankOf[signal]
+                ? "the rank has raised before"
+                : name(signal) + " raises too";
+        idle.put(
+            other,
+            new Idle(
+                " raises a word that %s; one signal raises it in an iteration".formatted(raises),
+                ": raise another, and let rank %d wait for it",
+                ""));
       }
     }
-    if (users.waits().isEmpty() && users.mistaken().isEmpty()) {
-      unneeded.add(signal);
-    }
-    matched.set(signal, !users.waits().isEmpty() || !users.mistaken().isEmpty());
-    // The advice is to wait for the rank that raises the word.
-    for (int wait : users.mistaken()) {
-      releasedBy[wait] = signal;
+    if (users.waits().isEmpty()) {
+      idle.put(
+          signal,
+          new Idle(
+              " is not waited for",
+              "; let rank %d wait for it",
+              "; no step needs the order, so remove it"));
     }
     for (int wait : users.waits()) {
       releasedBy[wait] = signal;
-      if (((Wait) steps.get(wait)).from() != rankOf[signal]) {
+      // The advice on a mistaken wait is to wait for the rank that raises the word.
+      if (((Wait) steps.get(wait)).from() != rankOf[signal] && !mistaken.get(wait)) {
         finding(
             wait, " is raised by another rank: %s; wait for rank %d", name(signal), rankOf[signal]);
       }
     }
   }
 
-  /// Returns that of several signals that fits a wait best: of its rank, and of its chunk.
+  /// Returns the signal that fits a wait best.
   private int raising(Users users) {
-    var signals = users.signals();
-    int best = signals.getFirst();
-    int bestFit = -1;
-    for (int signal : signals.size() == 1 ? List.<Integer>of() : signals) {
-      for (int number : users.waits()) {
-        var wait = (Wait) steps.get(number);
-        int fit =
-            (wait.from() == rankOf[signal] ? 2 : 0)
-                + (wait.chunk() == steps.get(signal).chunk() ? 1 : 0);
-        if (fit > bestFit) {
-          best = signal;
-          bestFit = fit;
-        }
-      }
-    }
-    return best;
+    return Collections.max(
+        users.signals(),
+        Comparator.comparingInt(
+            signal -> users.waits().stream().mapToInt(wait -> fit(signal, wait)).max().orElse(0)));
+  }
+
+  /// Returns how well a signal fits a wait: its rank counts more than its chunk.
+  private int fit(int signal, int number) {
+    var wait = (Wait) steps.get(number);
+    return (wait.from() == rankOf[signal] ? 2 : 0)
+        + (wait.chunk() == steps.get(signal).chunk() ? 1 : 0);
   }
 
   /// Matches library calls by their index among those of each rank.
   private void matchCalls() {
     var calls = new ArrayList<List<Integer>>();
     for (int rank = 0; rank < schedule.ranks(); rank++) {
-      var libraryCalls = new ArrayList<Integer>();
-      for (int number = firsts[rank]; number < firsts[rank + 1]; number++) {
-        if (steps.get(number) instanceof LibraryCall) {
-          libraryCalls.add(number);
-        }
-      }
-      calls.add(libraryCalls);
+      calls.add(
+          IntStream.range(firsts[rank], firsts[rank + 1])
+              .filter(number -> steps.get(number) instanceof LibraryCall)
+              .boxed()
+              .toList());
     }
     int most = calls.stream().mapToInt(List::size).max().orElse(0);
-    int met = 0;
-    while (met < most && meet(calls, met, most)) {
-      met++;
+    boolean met = true;
+    while (met && meetings.size() < most) {
+      met = meet(calls, most);
     }
-    for (var libraryCalls : calls) {
-      blocked.addAll(libraryCalls.subList(Math.min(met, libraryCalls.size()), libraryCalls.size()));
+    for (var own : calls) {
+      blocked.addAll(own.subList(Math.min(meetings.size(), own.size()), own.size()));
     }
   }
 
   /// Matches one call of each rank; finds a mistake otherwise.
-  private boolean meet(List<List<Integer>> calls, int place, int most) {
+  private boolean meet(List<List<Integer>> calls, int most) {
+    int place = meetings.size();
     for (int rank = 0; rank < schedule.ranks(); rank++) {
       if (calls.get(rank).size() <= place) {
         findings.add(
@@ -354,9 +342,8 @@ final class Wiring {
         findings.add(
             new Finding(
                 rankOf[number],
-                ("deadlock: library call %d is %s, but %s; let all ranks make the same calls in one"
-                        + " order")
-                    .formatted(place, name(meeting[0]), name(number))));
+                "deadlock: %s meets %s; let all ranks make the same calls in one order"
+                    .formatted(name(meeting[0]), name(number))));
         return false;
       }
     }

@@ -134,9 +134,7 @@ final class SimulatedRun {
   }
 
   private static BraidException wrong(int rank, Step step, int number, String why) {
-    return new BraidException(
-        "rank %d, lane %s, step %d (%s): %s"
-            .formatted(rank, step.lane(), number, step.text(), why));
+    return new BraidException("%s: %s".formatted(step.name(rank, number), why));
   }
 
   /// Returns the operations of one rank.
