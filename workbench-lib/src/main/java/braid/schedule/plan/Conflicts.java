@@ -2,6 +2,7 @@ package braid.schedule.plan;
 
 import braid.schedule.Program;
 import braid.schedule.Region;
+import braid.schedule.Slice;
 import braid.schedule.Step;
 import braid.schedule.Step.Access.Use;
 import java.util.ArrayList;
@@ -11,6 +12,8 @@ import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
 import java.util.function.IntFunction;
 
 /// Pairs of events that use the same rows, at least one of them writing, in the order in which they
@@ -22,9 +25,12 @@ import java.util.function.IntFunction;
 ///
 /// Two writes by different ranks in one round have no order, which the check reports.
 ///
-/// Each program is read once and not kept: the steps of many ranks take much memory.
+/// Each program is read once and not kept: the steps of many ranks take much memory. If all ranks
+/// do the same, only the program of rank 0 is read, and every use of another rank's memory stands
+/// for the use of rank 0's memory by the rank that is as far on the other side.
 final class Conflicts {
   private final Events events;
+  private final Set<String> divided;
   private final EventPairs required = new EventPairs();
   private final EventPairs stated = new EventPairs();
 
@@ -40,40 +46,46 @@ final class Conflicts {
   private record Memory(String name, int rank) {}
 
   /// An event's use of rows.
-  private record Touch(int event, int round, Use use, Region region) {
-    private long start() {
-      return region.row();
-    }
-
-    private boolean endsBefore(Touch next) {
-      return region.row() + region.rows() <= next.start();
-    }
-
-    private boolean hasColumnsOf(Touch other) {
-      return region.column() < other.region.column() + other.region.columns()
-          && other.region.column() < region.column() + region.columns();
-    }
-  }
+  private record Touch(int event, int round, Use use, long start, long end, Slice columns) {}
 
   /// A word of a rank; a mark is a word without a flag.
   private record Word(int rank, String flag, int index) {}
 
-  Conflicts(Events events, IntFunction<Program> programs) {
+  Conflicts(Events events, IntFunction<Program> programs, Optional<Set<String>> rotated) {
     this.events = events;
-    for (int rank = 0; rank < events.ranks(); rank++) {
-      read(rank, programs.apply(rank));
+    this.divided = rotated.orElse(Set.of());
+    var first = programs.apply(0);
+    events.add(0, first.steps());
+    if (rotated.isPresent() && first.steps().stream().noneMatch(Conflicts::meets)) {
+      events.setSymmetric();
+      read(0, first);
+    } else {
+      read(0, first);
+      for (int rank = 1; rank < events.ranks(); rank++) {
+        var program = programs.apply(rank);
+        events.add(rank, program.steps());
+        read(rank, program);
+      }
     }
     shared.values().forEach(this::sweep);
     addStated();
-    if (events.areAlike() && required.areSymmetric(events) && stated.areSymmetric(events)) {
+    if (!events.isSymmetric()
+        && events.areAlike()
+        && required.areSymmetric(events) && stated.areSymmetric(events)) {
       events.setSymmetric();
     }
+  }
+
+  /// Returns whether a step itself states an order between ranks.
+  private static boolean meets(Step step) {
+    return step instanceof Step.Signal
+        || step instanceof Step.Wait
+        || step instanceof Step.LibraryCall;
   }
 
   private void read(int rank, Program program) {
     var steps = program.steps();
     var rounds = program.rounds();
-    events.add(rank, steps);
     var own = new HashMap<Memory, List<Touch>>();
     // The first and the last of a lane's steps on a rank's memory order all others.
     var firsts = new int[events.width() * events.ranks()];
@@ -88,14 +100,13 @@ final class Conflicts {
           continue;
         }
         (region.buffer().symmetric() ? shared : own)
-            .computeIfAbsent(
-                new Memory(region.buffer().name(), region.rank()), _ -> new ArrayList<>())
-            .add(new Touch(event, rounds[i], access.use(), region));
+            .computeIfAbsent(memory(region), _ -> new ArrayList<>())
+            .add(touch(event, rounds[i], access));
         if (region.rank() != rank) {
           int use = events.lane(event) * events.ranks() + region.rank();
           if (firsts[use] == 0) {
             firsts[use] = event;
-            required.add(events.begin(region.rank()), event, false);
+            require(events.begin(region.rank()), event, false);
           }
           lasts[use] = event;
           writes.set(use, access.use() != Use.READ);
@@ -119,10 +130,31 @@ final class Conflicts {
     }
     for (int use = 0; use < lasts.length; use++) {
       if (lasts[use] > 0) {
-        required.add(lasts[use], events.end(use % events.ranks()), writes.get(use));
+        require(lasts[use], events.end(use % events.ranks()), writes.get(use));
       }
     }
     own.values().forEach(this::sweep);
+  }
+
+  private Memory memory(Region region) {
+    return new Memory(region.buffer().name(), events.isSymmetric() ? 0 : region.rank());
+  }
+
+  private Touch touch(int event, int round, Step.Access access) {
+    var region = access.region();
+    int distance = events.isSymmetric() ? -region.rank() : 0;
+    long start = region.row();
+    long rows = region.buffer().rows(0);
+    if (distance != 0 && region.rows() < rows && divided.contains(region.buffer().name())) {
+      start = Math.floorMod(start + rows / events.ranks() * distance, rows);
+    }
+    return new Touch(
+        events.shifted(event, distance),
+        round,
+        access.use(),
+        start,
+        start + region.rows(),
+        region.columnSlice());
   }
 
   /// Compares overlapping touches, in the order of their first rows.
@@ -136,9 +168,9 @@ final class Conflicts {
       active.forEach(
           (use, open) -> {
             if (use.conflicts(touch.use())) {
-              open.removeIf(closed -> closed.endsBefore(touch));
+              open.removeIf(closed -> closed.end() <= touch.start());
               for (var overlapping : open) {
-                if (overlapping.hasColumnsOf(touch)) {
+                if (overlapping.columns().overlaps(touch.columns())) {
                   compare(overlapping, touch);
                 }
               }
@@ -162,10 +194,16 @@ final class Conflicts {
                 ? Integer.compare(one.round(), two.round())
                 : Boolean.compare(one.use() == Use.READ, two.use() == Use.READ);
     if (order < 0) {
-      required.add(a, b, one.use() != Use.READ && two.use() != Use.WRITE);
+      require(a, b, one.use() != Use.READ && two.use() != Use.WRITE);
     } else if (order > 0) {
-      required.add(b, a, two.use() != Use.READ && one.use() != Use.WRITE);
+      require(b, a, two.use() != Use.READ && one.use() != Use.WRITE);
     }
+  }
+
+  /// Adds a pair, or the one that represents it.
+  private void require(int earlier, int later, boolean data) {
+    int distance = -events.distance(later);
+    required.add(events.shifted(earlier, distance), events.shifted(later, distance), data);
   }
 
   /// Adds the order that the programs state themselves, by marks, signals and library calls.

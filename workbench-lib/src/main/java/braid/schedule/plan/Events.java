@@ -73,6 +73,12 @@ final class Events {
   /// Lets the events of rank 0 represent those of all ranks.
   void setSymmetric() {
     symmetric = true;
+    int size = firsts[1] - firsts[0];
+    Arrays.setAll(firsts, rank -> firsts[0] + rank * size);
+  }
+
+  boolean isSymmetric() {
+    return symmetric;
   }
 
   /// Returns the event that represents this one: of rank 0 if ranks are symmetric, else itself.
@@ -137,22 +143,24 @@ final class Events {
   }
 
   int rank(int event) {
-    return event < firsts[0] ? event % ranks : rankOf[event];
+    return event < firsts[0]
+        ? event % ranks
+        : symmetric ? (event - firsts[0]) / (firsts[1] - firsts[0]) : rankOf[event];
   }
 
   /// Returns the lane of a step, by its number.
   int lane(int event) {
-    return laneOf[event];
+    return laneOf[representative(event)];
   }
 
   /// Returns the number of an event's chain among those of its rank.
   int chain(int event) {
-    return event < firsts[0] ? lanes.size() : laneOf[event];
+    return event < firsts[0] ? lanes.size() : lane(event);
   }
 
   /// Returns a number of an event in its rank, larger than those before it on its chain, from 1 on.
   int place(int event) {
-    return event < firsts[0] ? 1 + event / ranks : event - firsts[rankOf[event]] + 1;
+    return event < firsts[0] ? 1 + event / ranks : event - firsts[rank(event)] + 1;
   }
 
   /// Returns the event before a step on its lane, which may be the begin.

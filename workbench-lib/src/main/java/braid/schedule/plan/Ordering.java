@@ -94,7 +94,7 @@ public final class Ordering {
     this.programs = programs;
     this.ranks = ranks;
     this.events = new Events(builder.lanes(), ranks);
-    this.waits = new Reduction(events, new Conflicts(events, programs)).kept();
+    this.waits = new Reduction(events, new Conflicts(events, programs, builder.rotated())).kept();
     this.edge = events.edge();
     number();
   }
