@@ -255,8 +255,9 @@ public final class Schedule implements Displayable {
     }
 
     /// States that all ranks do the same, relative to their numbers: rank r does what rank 0 does,
-    /// with r added to each rank. In buffers that are divided evenly by rank, r parts are also added
-    /// to the rows that a step uses on other ranks. [#ordered] then plans from the steps of rank 0.
+    /// with r added to each rank. In buffers that are divided evenly by rank, r parts are also
+    /// added to the rows that a step uses on other ranks. [#ordered] then plans from the steps of
+    /// rank 0.
     ///
     /// ```java
     /// plan.rotates();        // fetches input.on(peer)

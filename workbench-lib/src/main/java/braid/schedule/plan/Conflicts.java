@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.IntFunction;
 
 /// Pairs of events that use the same rows, at least one of them writing, in the order in which they
@@ -25,11 +26,11 @@ import java.util.function.IntFunction;
 ///
 /// Two writes by different ranks in one round have no order, which the check reports.
 ///
-/// Each program is read once and not kept: the steps of many ranks take much memory. If all ranks
-/// do the same, only the program of rank 0 is read, and every use of another rank's memory stands
-/// for the use of rank 0's memory by the rank that is as far on the other side.
+/// If all ranks are known to do the same, only the program of rank 0 is read. Its use of the memory
+/// of a rank then stands for a use of the memory of rank 0, by the rank as far on the other side.
 final class Conflicts {
   private final Events events;
+  private final Map<Integer, List<Step>> steps = new ConcurrentHashMap<>();
   private final Set<String> divided;
   private final EventPairs required = new EventPairs();
   private final EventPairs stated = new EventPairs();
@@ -54,24 +55,22 @@ final class Conflicts {
   Conflicts(Events events, IntFunction<Program> programs, Optional<Set<String>> rotated) {
     this.events = events;
     this.divided = rotated.orElse(Set.of());
-    var first = programs.apply(0);
-    events.add(0, first.steps());
-    if (rotated.isPresent() && first.steps().stream().noneMatch(Conflicts::meets)) {
-      events.setSymmetric();
-      read(0, first);
-    } else {
-      read(0, first);
-      for (int rank = 1; rank < events.ranks(); rank++) {
-        var program = programs.apply(rank);
-        events.add(rank, program.steps());
-        read(rank, program);
+    for (int rank = 0; rank < (events.isSymmetric() ? 1 : events.ranks()); rank++) {
+      var program = programs.apply(rank);
+      var own = program.steps();
+      events.add(rank, own);
+      if (rotated.isPresent() && own.stream().noneMatch(Conflicts::meets)) {
+        events.setSymmetric();
       }
+      steps.put(rank, own);
+      read(rank, own, program.rounds());
     }
     shared.values().forEach(this::sweep);
     addStated();
     if (!events.isSymmetric()
         && events.areAlike()
-        && required.areSymmetric(events) && stated.areSymmetric(events)) {
+        && required.areSymmetric(events)
+        && stated.areSymmetric(events)) {
       events.setSymmetric();
     }
   }
@@ -83,9 +82,7 @@ final class Conflicts {
         || step instanceof Step.LibraryCall;
   }
 
-  private void read(int rank, Program program) {
-    var steps = program.steps();
-    var rounds = program.rounds();
+  private void read(int rank, List<Step> steps, int[] rounds) {
     var own = new HashMap<Memory, List<Touch>>();
     // The first and the last of a lane's steps on a rank's memory order all others.
     var firsts = new int[events.width() * events.ranks()];
@@ -116,8 +113,7 @@ final class Conflicts {
         case Step.Signal signal ->
             raised.put(new Word(signal.to(), signal.flag().name(), signal.index()), event);
         case Step.Mark mark -> raised.put(new Word(rank, "", mark.number()), event);
-        case Step.Wait wait ->
-            awaited.put(event, new Word(rank, wait.flag().name(), wait.index()));
+        case Step.Wait wait -> awaited.put(event, new Word(rank, wait.flag().name(), wait.index()));
         case Step.After after -> awaited.put(event, new Word(rank, "", after.mark()));
         case Step.LibraryCall _ -> {
           if (call == calls.size()) {
@@ -220,6 +216,11 @@ final class Conflicts {
       all.forEach(
           left -> all.forEach(entered -> stated.add(events.previous(entered), left, false)));
     }
+  }
+
+  /// Returns the steps of the programs that were read, by rank.
+  Map<Integer, List<Step>> steps() {
+    return steps;
   }
 
   /// Returns the pairs by the later event.

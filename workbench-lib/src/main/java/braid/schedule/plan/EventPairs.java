@@ -10,11 +10,15 @@ final class EventPairs {
   private long[] pairs = new long[64];
   private int count;
 
+  /// True if the pairs are sorted, without duplicates.
+  private boolean sorted;
+
   void add(int earlier, int later, boolean data) {
     if (count == pairs.length) {
       pairs = Arrays.copyOf(pairs, 2 * count);
     }
     pairs[count++] = pair(earlier, later, data);
+    sorted = false;
   }
 
   private static long pair(int earlier, int later, boolean data) {
@@ -83,6 +87,9 @@ final class EventPairs {
 
   /// Sorts the pairs, without duplicates.
   private void sort() {
+    if (sorted) {
+      return;
+    }
     Arrays.sort(pairs, 0, count);
     int distinct = 0;
     for (int i = 0; i < count; i++) {
@@ -91,5 +98,6 @@ final class EventPairs {
       }
     }
     count = distinct;
+    sorted = true;
   }
 }

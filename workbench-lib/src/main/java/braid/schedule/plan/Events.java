@@ -62,8 +62,7 @@ final class Events {
   /// Returns whether the programs of all ranks have the same lanes step by step.
   boolean areAlike() {
     for (int rank = 1; rank < ranks; rank++) {
-      if (!Arrays.equals(
-          laneOf, firsts[0], firsts[1], laneOf, firsts[rank], firsts[rank + 1])) {
+      if (!Arrays.equals(laneOf, firsts[0], firsts[1], laneOf, firsts[rank], firsts[rank + 1])) {
         return false;
       }
     }
@@ -73,8 +72,8 @@ final class Events {
   /// Lets the events of rank 0 represent those of all ranks.
   void setSymmetric() {
     symmetric = true;
-    int size = firsts[1] - firsts[0];
-    Arrays.setAll(firsts, rank -> firsts[0] + rank * size);
+    int steps = steps(0);
+    Arrays.setAll(firsts, rank -> firsts[0] + rank * steps);
   }
 
   boolean isSymmetric() {
@@ -129,9 +128,14 @@ final class Events {
     return ranks + rank;
   }
 
-  /// Returns the first step of a rank; those of the last rank end with that of the rank after it.
+  /// Returns the first step of a rank.
   int first(int rank) {
     return firsts[rank];
+  }
+
+  /// Returns the number of steps of a rank.
+  int steps(int rank) {
+    return firsts[rank + 1] - firsts[rank];
   }
 
   boolean isBegin(int event) {
@@ -145,7 +149,7 @@ final class Events {
   int rank(int event) {
     return event < firsts[0]
         ? event % ranks
-        : symmetric ? (event - firsts[0]) / (firsts[1] - firsts[0]) : rankOf[event];
+        : symmetric ? (event - firsts[0]) / steps(0) : rankOf[event];
   }
 
   /// Returns the lane of a step, by its number.

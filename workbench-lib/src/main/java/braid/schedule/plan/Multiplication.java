@@ -110,11 +110,12 @@ final class Multiplication {
     lanes.forEach(lane -> builder.announces(announcer, lane));
   }
 
-  /// States that all ranks do the same, if they have equal parts.
+  /// States that all ranks do the same, if they have equal parts of rows and weights.
   ///
   /// @param divided buffers that are divided by rank
   void rotates(boolean equal, Buffer... divided) {
-    if (equal && overlap.order() != ChunkOrder.RANK_ORDER) {
+    boolean equalWeights = weight.shapes().stream().distinct().count() == 1;
+    if (equal && equalWeights && overlap.order() != ChunkOrder.RANK_ORDER) {
       builder.rotates(divided);
     }
   }

@@ -1,5 +1,6 @@
 package braid.schedule.plan;
 
+import braid.model.BraidException;
 import braid.schedule.Flag;
 import braid.schedule.Lane;
 import braid.schedule.Program;
@@ -9,6 +10,7 @@ import braid.schedule.Step.After;
 import braid.schedule.Step.Mark;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
+import java.lang.ref.SoftReference;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -63,6 +65,10 @@ public final class Ordering {
 
   private final Schedule.Builder builder;
   private final IntFunction<Program> programs;
+
+  /// Steps of programs that were read for their conflicts, by rank, until they are needed again.
+  private final SoftReference<Map<Integer, List<Step>>> read;
+
   private final int ranks;
   private final Events events;
   private final Lane edge;
@@ -94,7 +100,9 @@ public final class Ordering {
     this.programs = programs;
     this.ranks = ranks;
     this.events = new Events(builder.lanes(), ranks);
-    this.waits = new Reduction(events, new Conflicts(events, programs, builder.rotated())).kept();
+    var conflicts = new Conflicts(events, programs, builder.rotated());
+    this.read = new SoftReference<>(conflicts.steps());
+    this.waits = new Reduction(events, conflicts).kept();
     this.edge = events.edge();
     number();
   }
@@ -114,9 +122,7 @@ public final class Ordering {
           marked.set(from);
         } else {
           var signal = new Raised(kind(link, event), 0, events.isEnd(event));
-          raised
-              .computeIfAbsent(from, _ -> new TreeMap<>())
-              .merge(distance, signal, Raised::and);
+          raised.computeIfAbsent(from, _ -> new TreeMap<>()).merge(distance, signal, Raised::and);
         }
       }
     }
@@ -156,7 +162,17 @@ public final class Ordering {
   }
 
   private List<Step> steps(int rank) {
-    return new OfRank(rank).write();
+    var all = read.get();
+    var own = all == null ? null : all.remove(rank);
+    if (own == null) {
+      own = programs.apply(rank).steps();
+    }
+    if (own.size() != events.steps(rank)) {
+      throw new BraidException(
+          "rank %d must have %d steps as rank 0 has, since rotates() states that all ranks do the same, but has %d; leave rotates() out"
+              .formatted(rank, events.steps(rank), own.size()));
+    }
+    return new OfRank(rank, own).write();
   }
 
   /// The steps of one rank.
@@ -179,9 +195,9 @@ public final class Ordering {
 
     private Lane announcing = edge;
 
-    OfRank(int rank) {
+    OfRank(int rank, List<Step> own) {
       this.rank = rank;
-      this.own = programs.apply(rank).steps();
+      this.own = own;
       this.marks = (int) own.stream().filter(Mark.class::isInstance).count();
     }
 
@@ -236,12 +252,12 @@ public final class Ordering {
     }
 
     private List<Step> waits(int event, Lane lane, int chunk) {
-      var earlier =
-          Arrays.stream(waits[events.representative(event)])
-              .map(link -> events.shifted(EventPairs.earlier(link), events.distance(event)))
-              .boxed()
-              .sorted(Comparator.<Integer>comparingInt(events::rank).thenComparing(each -> each));
-      return earlier.<Step>map(each -> wait(each, lane, chunk)).toList();
+      return Arrays.stream(waits[events.representative(event)])
+          .map(link -> events.shifted(EventPairs.earlier(link), events.distance(event)))
+          .boxed()
+          .sorted(Comparator.<Integer>comparingInt(events::rank).thenComparing(each -> each))
+          .<Step>map(earlier -> wait(earlier, lane, chunk))
+          .toList();
     }
 
     private Step wait(int earlier, Lane lane, int chunk) {

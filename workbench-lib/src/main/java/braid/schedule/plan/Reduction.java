@@ -1,6 +1,7 @@
 package braid.schedule.plan;
 
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.stream.IntStream;
 
 /// The least orders from which all others follow, together with those of chains: an event waits for
@@ -15,24 +16,35 @@ final class Reduction {
   private final Events events;
   private final int[][] required;
   private final int[][] stated;
+
+  /// By event, the representatives of those before it, until it has been visited.
+  private final int[][] before;
+
   private final int[][] kept;
   private final int[][] clocks;
 
   /// By event, the number of later events that need its clock.
   private final int[] uses;
 
+  /// By event, its number in the order of visits.
+  private final int[] position;
+
   Reduction(Events events, Conflicts conflicts) {
     this.events = events;
     this.required = conflicts.required().links(events);
     this.stated = conflicts.stated().links(events);
-    this.kept = new int[events.size()][];
-    this.clocks = new int[events.size()][];
-    this.uses = new int[events.size()];
+    int size = events.size();
+    this.before = new int[size][];
+    this.kept = new int[size][];
+    this.clocks = new int[size][];
+    this.uses = new int[size];
+    this.position = new int[size];
     Arrays.fill(kept, NOTHING);
     Arrays.fill(clocks, NOTHING);
-    for (int event = 0; event < events.size(); event++) {
+    for (int event = 0; event < size; event++) {
       if (events.representative(event) == event) {
-        for (int earlier : earlier(event)) {
+        before[event] = before(event);
+        for (int earlier : before[event]) {
           uses[earlier]++;
         }
       }
@@ -56,9 +68,7 @@ final class Reduction {
       return NOTHING;
     }
     var own =
-        events.isEnd(event)
-            ? events.lasts(events.rank(event))
-            : new int[] {events.previous(event)};
+        events.isEnd(event) ? events.lasts(events.rank(event)) : new int[] {events.previous(event)};
     return stated[event].length == 0
         ? own
         : IntStream.concat(
@@ -66,8 +76,7 @@ final class Reduction {
             .toArray();
   }
 
-  /// Returns the representatives of the events before an event.
-  private int[] earlier(int event) {
+  private int[] before(int event) {
     return IntStream.concat(
             Arrays.stream(required[event]).map(EventPairs::earlier), Arrays.stream(certain(event)))
         .map(events::representative)
@@ -76,27 +85,25 @@ final class Reduction {
 
   /// Visits each event after those before it; returns false if events wait for each other.
   private boolean keepInOrder() {
-    var state = new byte[events.size()];
-    var next = new int[events.size()];
-    var before = new int[events.size()][];
-    var stack = new int[events.size()];
-    for (int root = 0; root < events.size(); root++) {
+    int size = events.size();
+    var begun = new BitSet(size);
+    var next = new int[size];
+    var stack = new int[size];
+    int visited = 0;
+    for (int root = 0; root < size; root++) {
       int depth = 0;
-      if (state[root] == 0 && events.representative(root) == root) {
+      if (position[root] == 0 && events.representative(root) == root) {
         stack[depth++] = root;
       }
       while (depth > 0) {
         int event = stack[depth - 1];
-        if (state[event] == 0) {
-          state[event] = 1;
-          before[event] = earlier(event);
-        }
+        begun.set(event);
         if (next[event] < before[event].length) {
           int earlier = before[event][next[event]++];
-          if (state[earlier] == 1) {
-            return false;
-          }
-          if (state[earlier] == 0) {
+          if (position[earlier] == 0) {
+            if (begun.get(earlier)) {
+              return false;
+            }
             stack[depth++] = earlier;
           }
         } else {
@@ -107,7 +114,7 @@ final class Reduction {
             }
           }
           before[event] = NOTHING;
-          state[event] = 2;
+          position[event] = ++visited;
           depth--;
         }
       }
@@ -117,62 +124,62 @@ final class Reduction {
 
   private void keep(int event) {
     var certain = certain(event);
-    var known = NOTHING;
-    if (certain.length == 1 && events.rank(certain[0]) == events.rank(event)) {
-      known = clocks[certain[0]];
-    } else if (certain.length > 0) {
-      known = new int[events.ranks() * events.width()];
+    int chains = events.ranks() * events.width();
+    boolean shared = certain.length == 1 && events.rank(certain[0]) == events.rank(event);
+    var clock = shared ? clocks[certain[0]] : new int[chains];
+    if (!shared) {
       for (int earlier : certain) {
-        include(earlier, events.place(earlier), known);
+        include(earlier, clock);
       }
     }
-    var links = unknown(required[event], known);
-    if (links.length > 0) {
-      // What one of them comes after is known from it.
-      known = Arrays.copyOf(known, events.ranks() * events.width());
-      for (int link : links) {
-        int earlier = EventPairs.earlier(link);
-        include(earlier, events.place(earlier) - 1, known);
-      }
-      links = unknown(links, known);
-      for (int link : links) {
-        int earlier = EventPairs.earlier(link);
-        known[chain(earlier)] = events.place(earlier);
+    // The latest first: what comes before it needs no wait.
+    var links = latestFirst(required[event]);
+    int count = 0;
+    for (int link : links) {
+      int earlier = EventPairs.earlier(link);
+      int chain = chain(earlier);
+      if (chain >= clock.length || clock[chain] < events.place(earlier)) {
+        if (shared) {
+          clock = Arrays.copyOf(clock, chains);
+          shared = false;
+        }
+        include(earlier, clock);
+        links[count++] = link;
       }
     }
-    kept[event] = links;
-    clocks[event] = known;
+    kept[event] = Arrays.copyOf(links, count);
+    clocks[event] = clock;
   }
 
-  private int[] unknown(int[] links, int[] clock) {
-    return clock.length == 0
-        ? links
-        : Arrays.stream(links)
-            .filter(
-                link -> {
-                  int earlier = EventPairs.earlier(link);
-                  return clock[chain(earlier)] < events.place(earlier);
-                })
-            .toArray();
+  private int[] latestFirst(int[] links) {
+    var keys = new long[links.length];
+    for (int i = 0; i < links.length; i++) {
+      int earlier = events.representative(EventPairs.earlier(links[i]));
+      keys[i] = ((long) -position[earlier] << 32) | Integer.toUnsignedLong(links[i]);
+    }
+    Arrays.sort(keys);
+    return Arrays.stream(keys).mapToInt(key -> (int) key).toArray();
   }
 
   private int chain(int event) {
     return events.rank(event) * events.width() + events.chain(event);
   }
 
-  /// Adds the clock of an event to another one, and its chain up to a place.
-  private void include(int event, int place, int[] clock) {
+  /// Adds an event and its clock to a clock.
+  private void include(int event, int[] clock) {
     var earlier = clocks[events.representative(event)];
-    int to = events.distance(event) * events.width();
-    for (int from = 0; from < earlier.length; from++) {
-      clock[to] = Math.max(clock[to], earlier[from]);
-      to = to + 1 == clock.length ? 0 : to + 1;
+    int shift = events.distance(event) * events.width();
+    int rest = Math.max(0, earlier.length - shift);
+    for (int i = 0; i < rest; i++) {
+      clock[i + shift] = Math.max(clock[i + shift], earlier[i]);
+    }
+    for (int i = rest; i < earlier.length; i++) {
+      clock[i - rest] = Math.max(clock[i - rest], earlier[i]);
     }
     int chain = chain(event);
-    clock[chain] = Math.max(clock[chain], place);
-    if (!events.isBegin(event)) {
-      // Every step comes after the begin of its rank.
-      clock[events.begin(events.rank(event)) * events.width() + events.width() - 1] = 1;
-    }
+    clock[chain] = Math.max(clock[chain], events.place(event));
+    // Every step comes after the begin of its rank.
+    int begin = chain(events.begin(events.rank(event)));
+    clock[begin] = Math.max(clock[begin], 1);
   }
 }
