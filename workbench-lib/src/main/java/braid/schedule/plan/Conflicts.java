@@ -59,7 +59,7 @@ final class Conflicts {
       var program = programs.apply(rank);
       var own = program.steps();
       events.add(rank, own);
-      if (rotated.isPresent() && own.stream().noneMatch(Conflicts::meets)) {
+      if (rank == 0 && rotated.isPresent() && own.stream().noneMatch(Conflicts::meets)) {
         events.setSymmetric();
       }
       steps.put(rank, own);
