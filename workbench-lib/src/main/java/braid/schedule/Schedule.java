@@ -14,11 +14,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import java.util.function.IntFunction;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import java.util.zip.CRC32C;
 
 /// One iteration of an exchange among ranks: the buffers, flags and lanes that every rank has, and
@@ -127,6 +130,7 @@ public final class Schedule implements Displayable {
     private final List<Lane> lanes = new ArrayList<>();
     private final List<Port> ports = new ArrayList<>();
     private final Map<Lane, Lane> announcers = new HashMap<>();
+    private Optional<Set<String>> rotated = Optional.empty();
     private String name = "";
     private boolean replayed;
 
@@ -248,6 +252,25 @@ public final class Schedule implements Displayable {
     /// Returns the lane that raises the signals after the steps of a lane; by default itself.
     public Lane announcer(Lane lane) {
       return announcers.getOrDefault(lane, lane);
+    }
+
+    /// States that all ranks do the same, relative to their numbers: rank r does what rank 0 does,
+    /// with r added to each rank. In buffers that are divided evenly by rank, r parts are also
+    /// added to the rows that a step uses on other ranks. [#ordered] then plans from the steps of
+    /// rank 0.
+    ///
+    /// ```java
+    /// plan.rotates();        // fetches input.on(peer)
+    /// plan.rotates(inbox);   // sends to inbox.on(peer, part(me))
+    /// ```
+    public Builder rotates(Buffer... divided) {
+      rotated = Optional.of(Stream.of(divided).map(Buffer::name).collect(Collectors.toSet()));
+      return this;
+    }
+
+    /// Returns the names of the buffers that [#rotates] states; empty if it was not called.
+    public Optional<Set<String>> rotated() {
+      return rotated;
     }
 
     /// Builds the schedule from steps that move data and compute, without synchronization: adds the

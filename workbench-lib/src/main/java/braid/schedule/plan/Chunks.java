@@ -40,6 +40,11 @@ record Chunks(long total, int parts, int count, List<Integer> boundaries, boolea
         : cut(Slice.of(total, parts, part), chunk);
   }
 
+  /// Returns whether all parts have equal numbers of rows, each of them contiguous.
+  boolean areEqual() {
+    return total % parts == 0 && (!ofWhole || (count == 1 && boundaries.isEmpty()));
+  }
+
   /// Returns the rows of all parts in a chunk of the whole.
   Slice all(int chunk) {
     return cut(new Slice(0, total), chunk);

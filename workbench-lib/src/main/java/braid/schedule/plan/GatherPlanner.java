@@ -102,6 +102,7 @@ final class GatherPlanner {
   }
 
   Schedule plan() {
+    gemm.rotates(chunks.areEqual() && method != Method.DOUBLING, whole);
     return builder.ordered(program -> new OfRank(program).write());
   }
 

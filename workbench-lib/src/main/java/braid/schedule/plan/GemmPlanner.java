@@ -15,7 +15,11 @@ final class GemmPlanner {
   private GemmPlanner() {}
 
   static Schedule plan(GemmSpec spec, Overlap overlap, int ranks) {
-    var builder = Schedule.on(new Goal.Solution(spec, Optional.of(overlap)), ranks);
+    return plan(
+        Schedule.on(new Goal.Solution(spec, Optional.of(overlap)), ranks), spec, overlap, ranks);
+  }
+
+  static Schedule plan(Schedule.Builder builder, GemmSpec spec, Overlap overlap, int ranks) {
     return switch (spec.pattern()) {
       case ALL_GATHER_GEMM, GEMM_BESIDE_ALL_GATHER ->
           new GatherPlanner(builder, spec, overlap, ranks).plan();

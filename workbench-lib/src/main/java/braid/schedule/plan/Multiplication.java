@@ -1,5 +1,6 @@
 package braid.schedule.plan;
 
+import braid.model.ChunkOrder;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
@@ -107,6 +108,16 @@ final class Multiplication {
   /// Lets a lane raise the signals after multiplications, so that the next one need not wait.
   void announcedBy(Lane announcer) {
     lanes.forEach(lane -> builder.announces(announcer, lane));
+  }
+
+  /// States that all ranks do the same, if they have equal parts of rows and weights.
+  ///
+  /// @param divided buffers that are divided by rank
+  void rotates(boolean equal, Buffer... divided) {
+    boolean equalWeights = weight.shapes().stream().distinct().count() == 1;
+    if (equal && equalWeights && overlap.order() != ChunkOrder.RANK_ORDER) {
+      builder.rotates(divided);
+    }
   }
 
   /// Returns the lane of a piece; lanes alternate, so that a piece may begin while the previous one

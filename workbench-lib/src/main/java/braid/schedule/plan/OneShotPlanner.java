@@ -52,6 +52,7 @@ final class OneShotPlanner {
   }
 
   Schedule plan() {
+    gemm.rotates(true);
     return builder.ordered(this::write);
   }
 

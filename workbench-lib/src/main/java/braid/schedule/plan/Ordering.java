@@ -1,5 +1,6 @@
 package braid.schedule.plan;
 
+import braid.model.BraidException;
 import braid.schedule.Flag;
 import braid.schedule.Lane;
 import braid.schedule.Program;
@@ -9,10 +10,13 @@ import braid.schedule.Step.After;
 import braid.schedule.Step.Mark;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
+import java.lang.ref.SoftReference;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.Deque;
 import java.util.EnumMap;
 import java.util.HashMap;
@@ -61,17 +65,22 @@ public final class Ordering {
 
   private final Schedule.Builder builder;
   private final IntFunction<Program> programs;
+
+  /// Steps of programs that were read for their conflicts, by rank, until they are needed again.
+  private final SoftReference<Map<Integer, List<Step>>> read;
+
   private final int ranks;
   private final Events events;
+  private final Lane edge;
 
-  /// By event, the earlier events that it waits for.
+  /// By event, the links to the events that it waits for.
   private final int[][] waits;
 
-  /// By event, the signals after it, in the order of their receivers.
-  private final Map<Integer, List<Raised>> raised = new HashMap<>();
+  /// By event, the signals after it by the distance of their receivers.
+  private final Map<Integer, SortedMap<Integer, Raised>> raised = new TreeMap<>();
 
-  /// True for events that other lanes of the rank wait for.
-  private final boolean[] marked;
+  /// Events that other lanes of the rank wait for.
+  private final BitSet marked = new BitSet();
 
   private final Map<Kind, Flag> flags = new EnumMap<>(Kind.class);
 
@@ -79,10 +88,10 @@ public final class Ordering {
   ///
   /// @param number number among those of the kind that its rank sends to the receiver
   /// @param last true if only the end of the receiver's iteration waits for it
-  private record Raised(int receiver, Kind kind, int number, boolean last) {
+  private record Raised(Kind kind, int number, boolean last) {
     private Raised and(Raised more) {
       var first = kind.compareTo(more.kind) < 0 ? kind : more.kind;
-      return new Raised(receiver, first, number, last && more.last);
+      return new Raised(first, number, last && more.last);
     }
   }
 
@@ -90,11 +99,12 @@ public final class Ordering {
     this.builder = builder;
     this.programs = programs;
     this.ranks = ranks;
-    this.events = new Events(builder.lanes(), ranks, programs);
-    var reduced = new Reduction(events);
-    this.waits = reduced.kept();
-    this.marked = new boolean[events.size()];
-    number(reduced);
+    this.events = new Events(builder.lanes(), ranks);
+    var conflicts = new Conflicts(events, programs, builder.rotated());
+    this.read = new SoftReference<>(conflicts.steps());
+    this.waits = new Reduction(events, conflicts).kept();
+    this.edge = events.edge();
+    number();
   }
 
   /// Returns a schedule with the steps of some programs, in their order.
@@ -102,35 +112,39 @@ public final class Ordering {
     return builder.stepsByRank(new Ordering(builder, ranks, programs)::steps);
   }
 
-  private void number(Reduction reduced) {
-    var receivers = new TreeMap<Integer, SortedMap<Integer, Raised>>();
+  private void number() {
     for (int event = 0; event < events.size(); event++) {
-      int rank = events.rank(event);
-      for (int earlier : waits[event]) {
-        if (events.rank(earlier) == rank) {
-          marked[earlier] = true;
+      for (int link : waits[event]) {
+        int earlier = EventPairs.earlier(link);
+        int distance = distance(events.rank(earlier), events.rank(event));
+        int from = events.representative(earlier);
+        if (distance == 0) {
+          marked.set(from);
         } else {
-          var signal = new Raised(rank, kind(earlier, event, reduced), 0, events.isEnd(event));
-          receivers.computeIfAbsent(earlier, _ -> new TreeMap<>()).merge(rank, signal, Raised::and);
+          var signal = new Raised(kind(link, event), 0, events.isEnd(event));
+          raised.computeIfAbsent(from, _ -> new TreeMap<>()).merge(distance, signal, Raised::and);
         }
       }
     }
     var counts = new HashMap<Integer, EnumMap<Kind, int[]>>();
     var most = new EnumMap<Kind, Integer>(Kind.class);
-    receivers.forEach(
-        (event, all) -> {
+    raised.forEach(
+        (event, signals) -> {
           var ofRank = counts.computeIfAbsent(events.rank(event), _ -> new EnumMap<>(Kind.class));
-          var signals = new ArrayList<Raised>();
-          for (var each : all.values()) {
-            var kind = each.kind();
-            var count = ofRank.computeIfAbsent(kind, _ -> new int[ranks]);
-            int number = count[each.receiver()]++;
-            signals.add(new Raised(each.receiver(), kind, number, each.last()));
-            most.merge(kind, number + 1, Math::max);
-          }
-          raised.put(event, signals);
+          signals.replaceAll(
+              (distance, signal) -> {
+                var kind = signal.kind();
+                var count = ofRank.computeIfAbsent(kind, _ -> new int[ranks]);
+                int number = count[distance]++;
+                most.merge(kind, number + 1, Math::max);
+                return new Raised(kind, number, signal.last());
+              });
         });
     most.forEach((kind, words) -> flags.put(kind, flag(kind.toString(), words * ranks)));
+  }
+
+  private int distance(int from, int to) {
+    return Math.floorMod(to - from, ranks);
   }
 
   /// Returns a flag of the builder that is large enough, or a new one.
@@ -141,16 +155,24 @@ public final class Ordering {
         .orElseGet(() -> builder.flag(name, words));
   }
 
-  private Kind kind(int earlier, int event, Reduction reduced) {
-    return events.isBegin(earlier)
+  private Kind kind(int link, int event) {
+    return events.isBegin(EventPairs.earlier(link))
         ? Kind.BEGUN
-        : reduced.conflicts().hasData(earlier, event)
-            ? Kind.LANDED
-            : events.isEnd(event) ? Kind.READ : Kind.FREE;
+        : EventPairs.hasData(link) ? Kind.LANDED : events.isEnd(event) ? Kind.READ : Kind.FREE;
   }
 
   private List<Step> steps(int rank) {
-    return new OfRank(rank).write();
+    var all = read.get();
+    var own = all == null ? null : all.remove(rank);
+    if (own == null) {
+      own = programs.apply(rank).steps();
+    }
+    if (own.size() != events.steps(rank)) {
+      throw new BraidException(
+          "rank %d must have %d steps as rank 0 has, since rotates() states that all ranks do the same, but has %d; leave rotates() out"
+              .formatted(rank, events.steps(rank), own.size()));
+    }
+    return new OfRank(rank, own).write();
   }
 
   /// The steps of one rank.
@@ -171,23 +193,22 @@ public final class Ordering {
     /// that lane come first.
     private final Deque<Step> announced = new ArrayDeque<>();
 
-    private Lane announcing = events.edge();
+    private Lane announcing = edge;
 
-    OfRank(int rank) {
+    OfRank(int rank, List<Step> own) {
       this.rank = rank;
-      this.own = programs.apply(rank).steps();
+      this.own = own;
       this.marks = (int) own.stream().filter(Mark.class::isInstance).count();
     }
 
     List<Step> write() {
-      int event = events.begin(rank);
-      all.addAll(signals(event, events.edge(), Step.NO_CHUNK, false));
-      for (var step : own) {
-        write(++event, step);
+      all.addAll(signals(events.begin(rank), edge, Step.NO_CHUNK, false));
+      for (int i = 0; i < own.size(); i++) {
+        write(events.first(rank) + i, own.get(i));
       }
       all.addAll(announced);
       last.values().forEach(all::addAll);
-      all.addAll(waits(events.end(rank), events.edge(), Step.NO_CHUNK));
+      all.addAll(waits(events.end(rank), edge, Step.NO_CHUNK));
       return Program.numbered(all);
     }
 
@@ -208,12 +229,12 @@ public final class Ordering {
       var announcer = builder.announcer(lane);
       var signals = signals(event, announcer, step.chunk(), false);
       boolean isAnnounced = !signals.isEmpty() && !announcer.equals(lane);
-      if (marked[event] || isAnnounced) {
-        all.add(new Mark(lane, step.chunk(), marks + event));
+      if (marked.get(events.representative(event)) || isAnnounced) {
+        all.add(new Mark(lane, step.chunk(), mark(event)));
       }
       if (isAnnounced) {
         announcing = lane;
-        announced.add(new After(announcer, step.chunk(), marks + event));
+        announced.add(new After(announcer, step.chunk(), mark(event)));
         announced.addAll(signals);
       } else {
         all.addAll(signals);
@@ -226,43 +247,52 @@ public final class Ordering {
       return step.accesses(rank).stream().allMatch(access -> access.region().rank() == rank);
     }
 
-    private List<Step> waits(int event, Lane lane, int chunk) {
-      var steps = new ArrayList<Step>();
-      for (int earlier : waits[event]) {
-        int from = events.rank(earlier);
-        if (from == rank) {
-          steps.add(new After(lane, chunk, marks + earlier));
-        } else {
-          var signal =
-              raised.getOrDefault(earlier, List.of()).stream()
-                  .filter(each -> each.receiver() == rank)
-                  .findFirst()
-                  .orElseThrow();
-          var flag = flag(signal.kind());
-          steps.add(new Wait(lane, chunk(signal, chunk), flag, word(signal, from), from));
-        }
-      }
-      return steps;
+    private int mark(int event) {
+      return marks + events.place(event);
     }
 
+    private List<Step> waits(int event, Lane lane, int chunk) {
+      return Arrays.stream(waits[events.representative(event)])
+          .map(link -> events.shifted(EventPairs.earlier(link), events.distance(event)))
+          .boxed()
+          .sorted(Comparator.<Integer>comparingInt(events::rank).thenComparing(each -> each))
+          .<Step>map(earlier -> wait(earlier, lane, chunk))
+          .toList();
+    }
+
+    private Step wait(int earlier, Lane lane, int chunk) {
+      int from = events.rank(earlier);
+      if (from == rank) {
+        return new After(lane, chunk, mark(earlier));
+      }
+      var signal =
+          Objects.requireNonNull(
+              signalsAfter(earlier).get(distance(from, rank)), "a wait without a signal");
+      return new Wait(lane, chunk(signal, chunk), flag(signal.kind()), word(signal, from), from);
+    }
+
+    /// The next ranks come first, so that not all ranks signal the same one.
     private List<Step> signals(int event, Lane lane, int chunk, boolean ofLast) {
-      var signals = new ArrayList<Raised>();
-      for (var each : raised.getOrDefault(event, List.of())) {
-        if (each.last() == ofLast) {
-          signals.add(each);
-        }
-      }
-      // The next ranks first, so that not all ranks signal the same one.
-      int before = (int) signals.stream().filter(signal -> signal.receiver() < rank).count();
-      Collections.rotate(signals, -before);
       var steps = new ArrayList<Step>();
-      for (var each : signals) {
-        steps.add(
-            new Signal(
-                lane, chunk(each, chunk), flag(each.kind()), word(each, rank), each.receiver()));
-      }
+      signalsAfter(event)
+          .forEach(
+              (distance, signal) -> {
+                if (signal.last() == ofLast) {
+                  steps.add(
+                      new Signal(
+                          lane,
+                          chunk(signal, chunk),
+                          flag(signal.kind()),
+                          word(signal, rank),
+                          (rank + distance) % ranks));
+                }
+              });
       return steps;
     }
+  }
+
+  private SortedMap<Integer, Raised> signalsAfter(int event) {
+    return raised.getOrDefault(events.representative(event), Collections.emptySortedMap());
   }
 
   private static int chunk(Raised signal, int chunk) {

@@ -103,6 +103,11 @@ final class ScatterPlanner {
   }
 
   Schedule plan() {
+    if (method == Method.RING) {
+      gemm.rotates(chunks.areEqual(), sums);
+    } else {
+      gemm.rotates(chunks.areEqual(), sums, inbox);
+    }
     return builder.ordered(program -> new OfRank(program).write());
   }
 

@@ -1,17 +1,30 @@
 package braid.schedule.plan;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BraidException;
+import braid.model.ChunkOrder;
 import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.Method;
+import braid.model.Overlap;
 import braid.schedule.Buffer;
 import braid.schedule.Finish;
+import braid.schedule.Goal;
 import braid.schedule.Lane;
 import braid.schedule.Program;
 import braid.schedule.Schedule;
 import braid.schedule.Step;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /// Which signals, waits and marks the pass adds to steps without any.
 final class OrderingTest {
@@ -193,5 +206,94 @@ final class OrderingTest {
               add(program, math, inbox, 0);
             });
     assertThat(schedule.steps(0).stream().filter(Step.After.class::isInstance)).hasSize(1);
+  }
+
+  /// Plans from the steps of all ranks what the planners plan from those of rank 0.
+  @ParameterizedTest
+  @MethodSource("gemms")
+  void rotationEqualsProgramsOfAllRanks(GemmSpec spec, Overlap how, int ranks) {
+    var goal = new Goal.Solution(spec, Optional.of(how));
+    var planned = Schedule.on(goal, ranks);
+    var rotated = GemmPlanner.plan(planned, spec, how, ranks);
+    assertThat(planned.rotated()).isPresent();
+    var all = rotated.withoutPorts();
+    planned.lanes().forEach(lane -> all.announces(planned.announcer(lane), lane));
+    var unrotated =
+        all.ordered(
+            program ->
+                rotated.steps(program.rank()).stream()
+                    .filter(step -> step.stage().isPresent())
+                    .forEach(program::add));
+    assertThat(unrotated.flags()).isEqualTo(rotated.flags());
+    for (int rank = 0; rank < ranks; rank++) {
+      assertThat(unrotated.steps(rank)).isEqualTo(rotated.steps(rank));
+    }
+  }
+
+  static Stream<Arguments> gemms() {
+    return IntStream.rangeClosed(1, 9)
+        .boxed()
+        .flatMap(
+            ranks ->
+                Stream.of(
+                        GemmSpec.allGatherGemm(6 * ranks, 2 * ranks, 3 * ranks),
+                        GemmSpec.allGatherGemm(6 * ranks, 2 * ranks, 3 * ranks).gatheredInput(),
+                        GemmSpec.gemmReduceScatter(6 * ranks, 2 * ranks, 3 * ranks),
+                        GemmSpec.gemmAllReduce(6 * ranks, 2 * ranks, 3 * ranks),
+                        GemmSpec.gemmAllReduce(6 * ranks, 2 * ranks, 3 * ranks).bias().gelu(),
+                        GemmSpec.besideAllGather(8, 2, 3, 7L * ranks),
+                        GemmSpec.besideReduceScatter(8, 2, 3, 7L * ranks))
+                    .flatMap(
+                        spec ->
+                            Stream.of(
+                                    Overlap.pipelined(1),
+                                    Overlap.pipelined(3).streams(2),
+                                    Overlap.direct(3),
+                                    Overlap.ring(3),
+                                    Overlap.ring(1).order(ChunkOrder.PREVIOUS_FIRST))
+                                .filter(
+                                    how ->
+                                        spec.pattern() != GemmSpec.Pattern.GEMM_ALL_REDUCE
+                                            || how.method() != Method.PIPELINED
+                                            || how.splits() == 1)
+                                .map(how -> Arguments.of(spec, how, ranks))));
+  }
+
+  @Test
+  void rankWithOtherStepsBreaksRotation() {
+    builder.rotates();
+    var schedule =
+        builder.ordered(
+            program -> {
+              if (program.rank() == 0) {
+                program.copy(comm, 0, input.on(1), inbox.on(0));
+              }
+            });
+    assertThatThrownBy(() -> schedule.steps(1))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "rank 1 must have 1 steps as rank 0 has, since rotates() states that all ranks do the same, but has 0; leave rotates() out");
+  }
+
+  /// Both ranks fetch from rank 0, so one of them does not do the same.
+  @Test
+  void wrongRotationIsFound() {
+    builder.rotates();
+    var schedule =
+        builder.ordered(program -> program.copy(comm, 0, input.on(0), inbox.on(program.rank())));
+    assertThat(schedule.findings()).isNotEmpty();
+  }
+
+  /// Five rows on three ranks: one has fewer, and still all do the same.
+  @Test
+  void unequalPartsNeedNoOtherOrder() {
+    var spec = GemmSpec.allGatherGemm(5, 6, 3);
+    var goal = new Goal.Solution(spec, Optional.of(Overlap.ring(1)));
+    var planned = Schedule.on(goal, 3);
+    var schedule = GemmPlanner.plan(planned, spec, Overlap.ring(1), 3);
+    assertThat(planned.rotated()).isEmpty();
+    assertThat(schedule.findings()).isEmpty();
+    var kinds = schedule.steps(0).stream().map(Step::getClass).toList();
+    assertThat(schedule.steps(1).stream().map(Step::getClass).toList()).isEqualTo(kinds);
   }
 }
