@@ -53,6 +53,9 @@ public record UserbuffersRules(List<Mode> modes, boolean overCublasMp) {
     EXTERNAL_BASE(true),
     /// A wgrad has a table only if its dgrad is bulk.
     WGRAD_OF_FUSED_DGRAD(true),
+    /// A dgrad with a method of its own works with one quantization mode only: the second finds the
+    /// defaults that the first has changed.
+    FUSED_DGRAD_OF_MODES(true),
     /// is_reduce_scatter is what the GEMM communicates.
     DIRECTION(true),
     /// atomic_gemm needs FP8.
@@ -389,6 +392,14 @@ public record UserbuffersRules(List<Mode> modes, boolean overCublasMp) {
             gemm,
             Rule.PIPELINED_ALL_GATHER,
             "pipeline is only for a reduce-scatter, and this GEMM gathers; take ring_exchange");
+      }
+      boolean given = entries.getOrDefault(gemm, Map.of()).containsKey("method");
+      if (fusible && given && !method.equals(BULK) && modes.size() > 1) {
+        broken(
+            gemm,
+            Rule.FUSED_DGRAD_OF_MODES,
+            "method must be bulk with %d quantization modes but was %s; take bulk, or one mode"
+                .formatted(modes.size(), method));
       }
       var wgrad = gemm.replace("dgrad", "wgrad");
       if (fusible && !method.equals(BULK) && entries.containsKey(wgrad)) {

@@ -150,7 +150,9 @@ class UserbuffersRulesTest {
   @Test
   void everyRuleHasAMistake() {
     var broken =
-        Stream.concat(mistakes().map(each -> each.get()[0]), Stream.of(Rule.CUBLASMP))
+        Stream.concat(
+                mistakes().map(each -> each.get()[0]),
+                Stream.of(Rule.CUBLASMP, Rule.FUSED_DGRAD_OF_MODES))
             .collect(Collectors.toSet());
     assertThat(broken).isEqualTo(Set.of(Rule.values()));
   }
@@ -181,6 +183,21 @@ class UserbuffersRulesTest {
   }
 
   private static final String ATOMIC = "{method: ring_exchange, atomic_gemm: true}";
+
+  @Test
+  void aFusedDgradNeedsASingleMode() {
+    var fused = yaml("qkv_dgrad: {method: ring_exchange}");
+    assertThat(UserbuffersRules.of(Mode.FP8).check(fused)).isEmpty();
+    assertThat(UserbuffersRules.of(Mode.FP8, Mode.NONE).check(fused))
+        .singleElement()
+        .satisfies(
+            each -> {
+              assertThat(each.rule()).isEqualTo(Rule.FUSED_DGRAD_OF_MODES);
+              assertThat(each.text())
+                  .isEqualTo(
+                      "qkv_dgrad: method must be bulk with 2 quantization modes but was ring_exchange; take bulk, or one mode");
+            });
+  }
 
   @Test
   void aFusedDgradReplacesItsWgrad() {
