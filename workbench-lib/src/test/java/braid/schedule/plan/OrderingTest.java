@@ -150,9 +150,9 @@ final class OrderingTest {
             });
     assertThat(schedule.findings())
         .containsExactly(
-            "deadlock: rank 0 waits on lane comm for signal landed[1] from rank 1, raised after copy of"
-                + " input@1[0..3] to inbox@1[0..3]; rank 1 waits on lane comm for signal landed[0]"
-                + " from rank 0, raised after copy of input@0[0..3] to inbox@0[0..3]; each waits for"
+            "deadlock: rank 0, lane comm, step 2 (wait for landed[1] from rank 1), raised after copy of"
+                + " input@1[0..3] to inbox@1[0..3]; rank 1, lane comm, step 2 (wait for landed[0]"
+                + " from rank 0), raised after copy of input@0[0..3] to inbox@0[0..3]; each waits for"
                 + " the next, and the last for the first");
   }
 
