@@ -72,7 +72,8 @@ class PyTorchExportTest {
 
   @ParameterizedTest
   @MethodSource("decisions")
-  void f12TheProgramFindsItsResultRight(TunedGemm decision) throws IOException, InterruptedException {
+  void f12TheProgramFindsItsResultRight(TunedGemm decision)
+      throws IOException, InterruptedException {
     var export = PyTorchExport.program(decision);
     assertThat(run(export, ""))
         .contains("the results of all ranks are equal to the unfused code's")
