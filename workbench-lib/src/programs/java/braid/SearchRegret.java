@@ -9,6 +9,7 @@ import braid.model.Overlap;
 import braid.model.Tuning;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
@@ -122,7 +123,8 @@ public final class SearchRegret {
             study.set(tuner.overlaps(all.toArray(Tuning[]::new)).budget(budget).run());
           }
         });
-    return new Searched(study.get(), line.get());
+    return new Searched(
+        Objects.requireNonNull(study.get()), Objects.requireNonNullElse(line.get(), ""));
   }
 
   private static Overlap fastest(Study<Overlap> study) {
