@@ -111,7 +111,9 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
 
   private void note(String line) {
     if (isRoot()) {
-      RankContext.current().outbox().display(MimeBundle.text(line), "auto-" + UUID.randomUUID());
+      RankContext.current()
+          .outbox()
+          .display(MimeBundle.text(line).asProgress(), "auto-" + UUID.randomUUID());
     }
   }
 

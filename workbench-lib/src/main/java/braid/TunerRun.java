@@ -22,7 +22,6 @@ import braid.model.Tuning;
 import braid.schedule.simulation.Machine;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -165,7 +164,7 @@ final class TunerRun {
       studies.put(count, study(Overlap.class));
     }
     problem = spec;
-    return new Crossovers(spec.rows(Collections.max(rows)).toString(), studies);
+    return new Crossovers(studies);
   }
 
   void requireNoSearch(String subject) {

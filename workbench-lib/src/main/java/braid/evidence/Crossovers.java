@@ -26,10 +26,8 @@ import tech.tablesaw.api.Table;
 /// The method to take from which number of rows on: studies of one problem with several numbers of
 /// rows, its `m`.
 ///
-/// @param problem problem of the largest number of rows
 /// @param studies study of each number of rows, ascending
-public record Crossovers(String problem, SequencedMap<Integer, Study<Overlap>> studies)
-    implements Displayable {
+public record Crossovers(SequencedMap<Integer, Study<Overlap>> studies) implements Displayable {
   private static final String UNDECIDED = "undecided";
   private static final double NANOS_PER_MILLI = 1e6;
 
@@ -129,9 +127,10 @@ public record Crossovers(String problem, SequencedMap<Integer, Study<Overlap>> s
         lines.put(method.toString(), line);
       }
     }
+    var last = studies.lastEntry().getValue();
     return CrossoverChart.of(
         headline(),
-        problem + "\n" + studies.lastEntry().getValue().basis(),
+        last.setting() + ", and fewer rows\n" + last.basis(),
         lines,
         studies.entrySet().stream()
             .filter(each -> answer(each.getValue()).equals(UNDECIDED))

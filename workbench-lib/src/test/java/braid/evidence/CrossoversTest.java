@@ -51,7 +51,7 @@ class CrossoversTest {
     studies.put(1024, study(2_000_000, 1_700_000, 2_400_000, 9_000));
     // The times of a round differ by half.
     studies.put(512, study(1_000_000, 950_000, 1_050_000, 500_000));
-    return new Crossovers("gemm-all-reduce m=4096", studies);
+    return new Crossovers(studies);
   }
 
   @Test
@@ -103,7 +103,6 @@ class CrossoversTest {
           assertThat(found.studies().values().stream().map(study -> study.trials().size()))
               .containsExactly(1, 1, 2);
           assertThat(found.studies().lastEntry().getValue().problem()).containsEntry("m", "64");
-          assertThat(found.problem()).isEqualTo(spec.toString());
         });
   }
 

@@ -104,7 +104,7 @@ public final class ChartGallery {
                         default -> 90e3 + 0.65 * unfusedNanos;
                       }));
     }
-    charts.put("crossovers", new Crossovers("gemm-all-reduce m=16384", crossing).chart());
+    charts.put("crossovers", new Crossovers(crossing).chart());
     int[] dense = IntStream.rangeClosed(1, 64).toArray();
     charts.put("splits-dense", study.of(SyntheticStudy.overlaps(dense, 1), model).chart());
     charts.put(
