@@ -389,7 +389,7 @@ class CapabilitiesPageTest {
                 rows("C", 6),
                 rows("D", 11),
                 rows("E", 4),
-                List.of("F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F11"),
+                List.of("F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F11", "F12"),
                 List.of("G6", "G7"))
             .flatMap(List::stream)
             .toList();
