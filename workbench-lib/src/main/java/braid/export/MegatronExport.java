@@ -1,12 +1,15 @@
 package braid.export;
 
 import braid.model.BraidException;
+import braid.model.GemmSpec;
+import braid.model.Method;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// Decisions on a layer's GEMMs, by name (`fc1_fprop`), as tables of Megatron-LM and
 /// Megatron-Bridge.
@@ -29,6 +32,14 @@ public final class MegatronExport {
       Map.of("num_sm", 16, "cga_size", 2, "set_sm_margin", true);
 
   private MegatronExport() {}
+
+  /// Returns the methods that overlap a pattern in Transformer Engine too: tune among them for a
+  /// table.
+  public static List<Method> methods(GemmSpec.Pattern pattern) {
+    return Stream.of(Method.values())
+        .filter(method -> !UserbuffersTable.counterpart(pattern, method).isEmpty())
+        .toList();
+  }
 
   /// Returns the file of `--tp-comm-overlap-cfg`.
   ///

@@ -88,6 +88,22 @@ record UserbuffersTable(
     }
   }
 
+  /// Returns the method of Transformer Engine; empty if it has none.
+  static String counterpart(Pattern pattern, Method method) {
+    return switch (pattern) {
+      case ALL_GATHER_GEMM -> method == Method.RING ? "ring_exchange" : "";
+      case GEMM_REDUCE_SCATTER ->
+          switch (method) {
+            case PIPELINED -> "pipeline";
+            case DIRECT -> "ring_exchange";
+            case RING, DOUBLING, BULK, UNFUSED -> "";
+          };
+      case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER ->
+          method == Method.BULK ? "bulk" : "";
+      case GEMM_ALL_REDUCE -> "";
+    };
+  }
+
   /// Reads one decision.
   private record Reader(String gemm, TunedGemm decision, List<String> omitted) {
     private static final Map<String, String> SWITCHES =
@@ -108,7 +124,7 @@ record UserbuffersTable(
                 .formatted(gemm, unfusedSwitch()));
         return Optional.empty();
       }
-      var method = method(decision.problem().pattern(), tuning.method());
+      var method = counterpart(decision.problem().pattern(), tuning.method());
       if (method.isEmpty()) {
         omitted.add(
             "%s: `%s` has no counterpart; without an entry Transformer Engine takes its default, %s"
@@ -156,21 +172,6 @@ record UserbuffersTable(
                             .collect(Collectors.joining(" or ")),
                     pattern));
       }
-    }
-
-    private static String method(Pattern pattern, Method method) {
-      return switch (pattern) {
-        case ALL_GATHER_GEMM -> method == Method.RING ? "ring_exchange" : "";
-        case GEMM_REDUCE_SCATTER ->
-            switch (method) {
-              case PIPELINED -> "pipeline";
-              case DIRECT -> "ring_exchange";
-              case RING, DOUBLING, BULK, UNFUSED -> "";
-            };
-        case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER ->
-            method == Method.BULK ? "bulk" : "";
-        case GEMM_ALL_REDUCE -> "";
-      };
     }
 
     private void options(String method, Overlap tuning, Map<String, Object> keys) {

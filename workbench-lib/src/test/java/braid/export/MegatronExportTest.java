@@ -10,6 +10,7 @@ import braid.model.ChunkOrder;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
+import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Priority;
 import braid.model.Transport;
@@ -71,6 +72,17 @@ class MegatronExportTest {
 
   private static Overlap workers(Overlap tuning, int count) {
     return tuning.over(Transport.WORKERS).workers(count);
+  }
+
+  @Test
+  void methodsWithACounterpartAreListed() {
+    assertThat(MegatronExport.methods(GemmSpec.Pattern.ALL_GATHER_GEMM))
+        .containsExactly(Method.RING);
+    assertThat(MegatronExport.methods(GemmSpec.Pattern.GEMM_REDUCE_SCATTER))
+        .containsExactly(Method.PIPELINED, Method.DIRECT);
+    assertThat(MegatronExport.methods(GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER))
+        .containsExactly(Method.BULK);
+    assertThat(MegatronExport.methods(GemmSpec.Pattern.GEMM_ALL_REDUCE)).isEmpty();
   }
 
   @Test

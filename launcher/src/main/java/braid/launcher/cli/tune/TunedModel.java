@@ -60,7 +60,13 @@ record TunedModel(
                             spec.kvHeads(),
                             spec.headSize(),
                             spec.dtype())));
-    return new TunedModel(gemms, notes, exports(named));
+    var exports = exports(named);
+    if (exports.containsKey(MEGATRON)) {
+      notes.add(
+          "only methods that Transformer Engine has are searched, for --export %s"
+              .formatted(MEGATRON));
+    }
+    return new TunedModel(gemms, notes, exports);
   }
 
   private static Map<String, Path> exports(List<String> named) {
@@ -83,7 +89,15 @@ record TunedModel(
   }
 
   List<TunedProblem> problems() {
-    return gemms.values().stream().distinct().map(TunedProblem::of).toList();
+    boolean some = exports.containsKey(MEGATRON);
+    return gemms.values().stream()
+        .distinct()
+        .map(
+            spec ->
+                some
+                    ? TunedProblem.of(spec).among(MegatronExport.methods(spec.pattern()))
+                    : TunedProblem.of(spec))
+        .toList();
   }
 
   /// Writes the exports of the decisions, and returns a line for each file and each GEMM that is

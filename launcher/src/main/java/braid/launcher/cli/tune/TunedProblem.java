@@ -4,6 +4,7 @@ import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
+import braid.model.Method;
 import braid.model.Problem;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -12,7 +13,8 @@ import java.util.stream.Stream;
 /// A problem with the Java that makes it in a notebook.
 ///
 /// @param spec expression that makes the problem
-record TunedProblem(Problem problem, String spec) {
+/// @param methods methods to search among; empty for all
+record TunedProblem(Problem problem, String spec, List<Method> methods) {
   private static final String ATTENTION = "attention";
 
   /// Returns the names that [#of] accepts.
@@ -120,7 +122,7 @@ record TunedProblem(Problem problem, String spec) {
             case GATHERED_INPUT -> ".gatheredInput()";
           });
     }
-    return new TunedProblem(spec, text.toString());
+    return new TunedProblem(spec, text.toString(), List.of());
   }
 
   private static TunedProblem attention(int sequence, TuneOptions options) {
@@ -136,17 +138,27 @@ record TunedProblem(Problem problem, String spec) {
       text += ".causal().layout(TokenLayout." + options.layout().name() + ")";
     }
     return options.isBackward()
-        ? new TunedProblem(spec.backward(), text + ".backward()")
-        : new TunedProblem(spec, text);
+        ? new TunedProblem(spec.backward(), text + ".backward()", List.of())
+        : new TunedProblem(spec, text, List.of());
+  }
+
+  /// Returns the problem with other methods to search among.
+  TunedProblem among(List<Method> some) {
+    return new TunedProblem(problem, spec, some);
   }
 
   /// Returns the lines of a cell that tunes it and keeps the decision.
   ///
   /// @param seconds budget
   List<String> cell(long seconds) {
+    var among =
+        methods.stream().map(method -> "Method." + method.name()).collect(Collectors.joining(", "));
     return List.of(
         "var spec = %s;\n".formatted(spec),
-        "Tuner.on(world).%s(spec).search().budget(Duration.ofSeconds(%d)).decide()"
-            .formatted(problem instanceof GemmSpec ? "gemm" : "attention", seconds));
+        "Tuner.on(world).%s(spec).search()%s.budget(Duration.ofSeconds(%d)).decide()"
+            .formatted(
+                problem instanceof GemmSpec ? "gemm" : "attention",
+                among.isEmpty() ? "" : ".methods(%s)".formatted(among),
+                seconds));
   }
 }

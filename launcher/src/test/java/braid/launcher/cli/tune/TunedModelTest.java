@@ -84,6 +84,14 @@ class TunedModelTest {
                         each.getValue(),
                         each.getKey().equals("fc1_fprop") ? Overlap.ring() : Overlap.pipelined(4)))
             .toList();
+    assertThat(model.problems())
+        .filteredOn(each -> each.problem().equals(model.gemms().get("fc1_fprop")))
+        .singleElement()
+        .satisfies(
+            each ->
+                assertThat(each.cell(60).getLast())
+                    .isEqualTo(
+                        "Tuner.on(world).gemm(spec).search().methods(Method.RING).budget(Duration.ofSeconds(60)).decide()"));
     var lines = model.export(decisions);
     assertThat(lines)
         .contains("undecided qkv_fprop; raise --budget", "megatron " + yaml, "vllm " + vllm);
