@@ -95,10 +95,10 @@ public final class Decisions implements Displayable {
     }
   }
 
-  private BraidException unusable(String how, IOException e) {
+  private BraidException unusable(String action, IOException e) {
     return new BraidException(
         "the decisions in %s must be readable and writable but cannot be %s (%s); set BRAID_CACHE to another folder"
-            .formatted(directory, how, e.getClass().getSimpleName()),
+            .formatted(directory, action, e.getClass().getSimpleName()),
         e);
   }
 
