@@ -10,6 +10,7 @@ import braid.model.Profile;
 import braid.model.Timing;
 import braid.model.Tuning;
 import braid.model.Verification;
+import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -354,13 +355,14 @@ public final class Chain implements Chainable, AutoCloseable {
   private static double predictedNanos(Chainable link, Machine machine) {
     return switch (link) {
       case Chain chain -> chain.predictedNanos(machine);
-      case Pipeline pipeline -> predictedNanos(pipeline, machine);
+      case Pipeline pipeline -> predictedNanos(pipeline.schedule(), machine);
     };
   }
 
-  private static double predictedNanos(Pipeline pipeline, Machine machine) {
+  /// Returns the time of an iteration of a schedule; 0 if it cannot be simulated.
+  static double predictedNanos(Schedule schedule, Machine machine) {
     try {
-      return pipeline.schedule().simulate(machine, SIMULATED_ITERATIONS).summary().medianNanos();
+      return schedule.simulate(machine, SIMULATED_ITERATIONS).summary().medianNanos();
     } catch (BraidException _) {
       // A step has no model, such as a library call, or the machine has no rates of the type.
       return 0;

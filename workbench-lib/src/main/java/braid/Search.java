@@ -5,7 +5,6 @@ import braid.internal.context.RankContext;
 import braid.internal.report.progress.ProgressBar;
 import braid.internal.report.statistics.Spread;
 import braid.model.BackendKind;
-import braid.model.BraidException;
 import braid.model.Link;
 import braid.model.Problem;
 import braid.model.Tuning;
@@ -33,7 +32,8 @@ import org.jspecify.annotations.Nullable;
 /// corrects the predictions of its kind. Then the most promising tunings are measured, a batch at a
 /// time. The search ends if each tuning that is left is predicted slower than the fastest by more
 /// than predictions have erred so far, if a third of all are measured, or if half of the budget is
-/// spent. The finalists, the fastest and all that may be as fast, are left to a study.
+/// spent, but not before the first of each kind. The finalists, the fastest and all that may be as
+/// fast, are left to a study.
 ///
 /// Every rank searches alike: it has rank 0's predictions and clock, and the times of the slowest
 /// rank.
@@ -56,7 +56,6 @@ final class Search {
   /// Least error of predictions.
   static final double LEAST_ERROR = 0.03;
 
-  private static final int SIMULATED_ITERATIONS = 3;
   private static final int ROOT = 0;
 
   /// Settings that do not distinguish kinds.
@@ -121,15 +120,7 @@ final class Search {
   }
 
   private double nanos(Problem problem, Tuning tuning, Machine simulated) {
-    try {
-      return Schedule.of(problem, tuning, group.size())
-          .simulate(simulated, SIMULATED_ITERATIONS)
-          .summary()
-          .medianNanos();
-    } catch (BraidException _) {
-      // The machine has no rates of the type.
-      return 0;
-    }
+    return Chain.predictedNanos(Schedule.of(problem, tuning, group.size()), simulated);
   }
 
   /// Returns the tunings that a study must tell apart, in the order of the grid.

@@ -59,7 +59,7 @@ class AutoTest {
   }
 
   @Test
-  void unfusedIsTakenWhereNoOverlapIsFaster(@TempDir Path folder) {
+  void unfusedIsTakenIfNoOverlapIsFaster(@TempDir Path folder) {
     LocalRanks.run(
         2,
         world -> {

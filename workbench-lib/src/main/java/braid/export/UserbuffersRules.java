@@ -420,14 +420,14 @@ public record UserbuffersRules(List<Mode> modes, boolean overCublasMp) {
       }
       for (var pair : ATOMIC_PAIRS.entrySet()) {
         if (gemm.equals(pair.getKey()) || gemm.equals(pair.getValue())) {
-          var other = gemm.equals(pair.getKey()) ? pair.getValue() : pair.getKey();
-          boolean both = isSet(other, "atomic_gemm") && method(other).equals(RING);
+          var partner = gemm.equals(pair.getKey()) ? pair.getValue() : pair.getKey();
+          boolean both = isSet(partner, "atomic_gemm") && method(partner).equals(RING);
           if (method.equals(RING) && !both) {
             broken(
                 gemm,
                 Rule.ATOMIC_PAIR,
                 "atomic_gemm by ring_exchange needs the same of %s; set it there or remove it here"
-                    .formatted(other));
+                    .formatted(partner));
           }
         }
       }

@@ -55,7 +55,7 @@ class CrossoversTest {
   }
 
   @Test
-  void rangesNameTheMethodAndWhereItIsUndecided() {
+  void rangesNameMethodsAndUndecidedSizes() {
     assertThat(crossovers().ranges())
         .containsExactly(
             new Crossovers.Range(64, 128, "unfused"),
@@ -78,7 +78,7 @@ class CrossoversTest {
   }
 
   @Test
-  void theChartHasALineForEachMethodAndABandWhereItIsUndecided() {
+  void theChartHasLinesOfMethodsAndUndecidedBands() {
     var chart = crossovers().chart();
     assertThat(chart.getTitle().getText()).isEqualTo(crossovers().headline());
     var plot = chart.getXYPlot();

@@ -310,7 +310,7 @@ class ChakraExportTest {
 
   /// A signal is smaller than the data that it announces, and must not overtake them.
   @Test
-  void aSignalFollowsWhatWasPushedBeforeIt() {
+  void aSignalFollowsTheCopyBeforeIt() {
     var spec = GemmSpec.gemmReduceScatter(4, 2, 4);
     var nodes = nodes(ChakraExport.of(Schedule.of(spec, Overlap.direct(), 2), "0.1.0"), 0);
     var pushed =
@@ -349,7 +349,7 @@ class ChakraExportTest {
   }
 
   @Test
-  void theMetadataNamesTheOriginAndWhatIsLeftOut() throws IOException {
+  void theMetadataNamesOriginAndOmissions() throws IOException {
     var export =
         ChakraExport.of(Schedule.of(GemmSpec.allGatherGemm(4, 2, 3), Overlap.ring(), 2), "0.1.0");
     var metadata = messages(export.trace(0)).getFirst();

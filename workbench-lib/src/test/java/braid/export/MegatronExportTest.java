@@ -129,7 +129,7 @@ class MegatronExportTest {
   }
 
   @Test
-  void theFileBeginsWithItsMachineAndWhatItLeavesOut() {
+  void theFileBeginsWithMachineAndOmissions() {
     var export = MegatronExport.yaml(layer());
     assertThat(export.text())
         .startsWith("# measured with Braid 0.1.0 on 4 x NVIDIA H200, NVLink 4, driver 580.82,");

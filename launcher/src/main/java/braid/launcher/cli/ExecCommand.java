@@ -113,6 +113,9 @@ final class ExecCommand implements Callable<Integer> {
     public void display(MimeBundle bundle, String displayId) {
       if (!bundle.data().containsKey(MimeBundle.PROGRESS)) {
         stdout(bundle.text().stripTrailing() + "\n");
+      } else if (!bundle.data().containsKey(MimeBundle.HTML)) {
+        // A note, such as the tuning that auto takes, and no bar.
+        stderr(bundle.text().stripTrailing() + "\n");
       }
     }
 

@@ -125,6 +125,9 @@ class TuneTest {
           --model config.json | --model needs the tokens of a sequence; for example --tokens 8192
           --model config.json --tokens 9 --tp 3 -n 2 | --tp must be the number of ranks that run, 2, but was 3; try -n 3
           --model missing.json --tokens 64 -n 2 | missing.json must be a readable text file but was not
+          --model config.json --tokens 64 --heads 4 -n 2 | --heads is of an operation but --model was given; leave it out
+          --kept --dtype bf16 | --dtype is of an operation but --kept was given; leave it out
+          --kept --model config.json | --kept and --forget run nothing but --model was given; leave one of them out
           all-gather-gemm 8 9 8 --kept | --kept takes no operation but all-gather-gemm was given; leave one of them out
           """)
   void aMistakeIsOneLineAndRunsNothing(String arguments, String message) {

@@ -38,7 +38,7 @@ final class Conflicts {
   /// Uses of symmetric memory.
   private final Map<Memory, List<Touch>> shared = new HashMap<>();
 
-  // What programs state themselves.
+  // Order that programs state by marks, signals and library calls.
   private final Map<Word, Integer> raised = new HashMap<>();
   private final Map<Integer, Word> awaited = new HashMap<>();
   private final List<List<Integer>> calls = new ArrayList<>();

@@ -157,7 +157,8 @@ public final class TuneCommand implements Callable<Integer> {
   public Integer call() throws IOException {
     var out = spec.commandLine().getOut();
     if (kept || forget != null) {
-      requireNoOperation();
+      requireNoOperation(kept ? "--kept" : "--forget");
+      requireNoModel();
       if (forget != null) {
         out.println(forgotten(forget));
       }
@@ -203,7 +204,7 @@ public final class TuneCommand implements Callable<Integer> {
   }
 
   private Integer tuneModel(Path file, SessionOptions options, Env env) throws IOException {
-    requireNoOperation();
+    requireNoOperation("--model");
     if (tokens == null) {
       throw new BraidException("--model needs the tokens of a sequence; for example --tokens 8192");
     }
@@ -221,12 +222,21 @@ public final class TuneCommand implements Callable<Integer> {
     return tune(title, tuned.problems(), options, env, tuned::export);
   }
 
-  private void requireNoOperation() {
+  private void requireNoOperation(String option) {
     if (operation != null) {
       throw new BraidException(
           "%s takes no operation but %s was given; leave one of them out"
-              .formatted(model != null ? "--model" : kept ? "--kept" : "--forget", operation));
+              .formatted(option, operation));
     }
+    problem.refuseAll(option);
+  }
+
+  private void requireNoModel() {
+    if (model != null) {
+      throw new BraidException(
+          "--kept and --forget run nothing but --model was given; leave one of them out");
+    }
+    requireNoModelOptions();
   }
 
   private static Decisions decisions() {
@@ -296,7 +306,9 @@ public final class TuneCommand implements Callable<Integer> {
             .toList();
     decided.forEach(
         each -> out.println("take    `%s` for %s".formatted(each.tuning(), each.problem())));
-    exporting.export(decided).forEach(out::println);
+    if (code == ExitCode.OK.code()) {
+      exporting.export(decided).forEach(out::println);
+    }
     out.flush();
     return code;
   }

@@ -45,21 +45,35 @@ final class TuneOptions {
   @Option(names = "--backward", description = "Attention: its gradients instead.")
   private boolean backward;
 
-  /// Refuses options of attention.
+  /// Refuses options of attention for another operation.
   void refuseAttention(String operation) {
-    Stream.of(
-            heads == null ? "" : "--heads",
-            kvHeads == null ? "" : "--kv-heads",
-            headSize == null ? "" : "--head-size",
-            causal ? "--causal" : "",
-            backward ? "--backward" : "")
+    refuse("of attention but the operation is " + operation, ofAttention());
+  }
+
+  /// Refuses all options beside another one, which takes no operation.
+  void refuseAll(String option) {
+    refuse(
+        "of an operation but %s was given".formatted(option),
+        Stream.concat(Stream.of(dtype == null ? "" : "--dtype"), ofAttention()));
+  }
+
+  private Stream<String> ofAttention() {
+    return Stream.of(
+        heads == null ? "" : "--heads",
+        kvHeads == null ? "" : "--kv-heads",
+        headSize == null ? "" : "--head-size",
+        causal ? "--causal" : "",
+        backward ? "--backward" : "");
+  }
+
+  /// @param options names of the options that were given, and empty texts
+  private static void refuse(String contradiction, Stream<String> options) {
+    options
         .filter(name -> !name.isEmpty())
         .findFirst()
         .ifPresent(
-            option -> {
-              throw new BraidException(
-                  "%s is of attention but the operation is %s; leave it out"
-                      .formatted(option, operation));
+            name -> {
+              throw new BraidException("%s is %s; leave it out".formatted(name, contradiction));
             });
   }
 

@@ -6,6 +6,7 @@ import braid.export.MegatronExport;
 import braid.export.TunedGemm;
 import braid.export.VllmExport;
 import braid.launcher.OutputFile;
+import braid.launcher.cli.home.WorkingDirectory;
 import braid.model.BraidException;
 import braid.model.GemmSpec;
 import braid.natives.WholeFile;
@@ -78,7 +79,7 @@ record TunedModel(
             "--export must be %s=FILE or %s=FILE but was `%s`; for example megatron=tp4.yaml"
                 .formatted(MEGATRON, VLLM, text));
       }
-      var file = OutputFile.writable("--export " + parts[0], Path.of(parts[1]));
+      var file = OutputFile.writable("--export " + parts[0], WorkingDirectory.resolve(parts[1]));
       if (exports.containsValue(file) || exports.put(parts[0], file) != null) {
         throw new BraidException(
             "--export must name each target and each file once but was `%s`; remove one"
@@ -114,14 +115,13 @@ record TunedModel(
                     decision -> tuned.put(name, TunedGemm.of(spec, decision)),
                     () -> lines.add("undecided %s; raise --budget".formatted(name))));
     for (var export : exports.entrySet()) {
-      if (tuned.isEmpty()) {
+      boolean megatron = export.getKey().equals(MEGATRON);
+      if (megatron ? tuned.isEmpty() : forward(tuned).isEmpty()) {
         lines.add("not written %s: it needs a decision and has none".formatted(export.getValue()));
         continue;
       }
       Export written =
-          export.getKey().equals(MEGATRON)
-              ? MegatronExport.yaml(tuned)
-              : VllmExport.compilationConfig(forward(tuned));
+          megatron ? MegatronExport.yaml(tuned) : VllmExport.compilationConfig(forward(tuned));
       WholeFile.write(export.getValue(), written.text());
       lines.add("%s %s".formatted(export.getKey(), export.getValue()));
       written.omitted().forEach(line -> lines.add("  not expressed: " + line));
