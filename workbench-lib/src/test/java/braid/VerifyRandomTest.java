@@ -316,10 +316,9 @@ class VerifyRandomTest {
           var output = new Output(pipe);
           switch (planted) {
             case STEP_DROPPED -> {
-              int depth = (int) inputs.sizes(reduces ? other : victim).inner().length();
-              int step = random.nextInt(depth);
-              output.add(
-                  -1, inputs.products(reduces ? other : victim, victim, step, step + 1, false));
+              int from = reduces ? other : victim;
+              int step = weightyStep(inputs, from, victim, random);
+              output.add(-1, inputs.products(from, victim, step, step + 1, false));
             }
             case OLD_CHUNK -> output.takeRows(old[0], old[1], random);
             case PARTIAL_MISSING, PARTIAL_TWICE -> {
@@ -342,6 +341,25 @@ class VerifyRandomTest {
       System.out.println("missed " + planted + ": " + inputs + ", " + pipe.tuning());
     }
     return planting ? Optional.of(found) : Optional.empty();
+  }
+
+  /// Returns a random step whose products are at least an average part of |A| · |B| in some
+  /// element. A smaller one may vanish in the roundings of the others.
+  private static int weightyStep(
+      VerifiedInputs inputs, int from, int victim, SplittableRandom random) {
+    int depth = (int) inputs.sizes(from).inner().length();
+    double[] all = sizes(inputs, victim);
+    int step = random.nextInt(depth);
+    for (int tried = 0; tried < depth; tried++) {
+      double[] one = inputs.products(from, victim, step, step + 1, true);
+      for (int i = 0; i < all.length; i++) {
+        if (one[i] > 0 && one[i] * depth >= all[i]) {
+          return step;
+        }
+      }
+      step = (step + 1) % depth;
+    }
+    return step;
   }
 
   /// Returns |A| · |B|, summed over all ranks if the pattern sums them.
