@@ -227,7 +227,8 @@ final class Candidates {
             machine
                 .filter(_ -> group.rank() == ROOT)
                 .map(described -> predicted(described, candidates)),
-            measuredNanos);
+            measuredNanos,
+            List.of());
     return Study.fromJson(group.broadcast(study.toJson(), ROOT));
   }
 

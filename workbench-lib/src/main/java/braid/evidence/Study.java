@@ -57,6 +57,8 @@ import tech.tablesaw.api.Table;
 /// @param prediction predicted times; empty if none were asked for, and in studies of one device
 ///   per rank
 /// @param measuredNanos time that all rounds took, including what is not timed; 0 if unknown
+/// @param starts rounds of each start, if the rounds of several starts of the ranks are pooled;
+///   empty for those of one start
 public record Study<C extends Configuration>(
     SequencedMap<String, String> problem,
     int ranks,
@@ -67,7 +69,8 @@ public record Study<C extends Configuration>(
     List<HardwareReading> unfusedReadings,
     C reference,
     Optional<Prediction> prediction,
-    long measuredNanos)
+    long measuredNanos,
+    List<Integer> starts)
     implements Evidence {
   /// Least margin of equal times: two are equal if the whole interval of their difference lies
   /// within it, or within the noise floor if that is larger, up to [#MOST_MARGIN].
@@ -126,6 +129,7 @@ public record Study<C extends Configuration>(
     unfusedAgain = List.copyOf(unfusedAgain);
     trials = List.copyOf(trials);
     unfusedReadings = known(unfusedReadings);
+    starts = List.copyOf(starts);
     if (trials.isEmpty() || unfusedFirst.isEmpty()) {
       throw new BraidException("a study needs at least 1 configuration and 1 round but has none");
     }
@@ -136,6 +140,13 @@ public record Study<C extends Configuration>(
               .formatted(trials.size(), predicted));
     }
     requireRounds("the unfused reference's second time", unfusedFirst.size(), unfusedAgain);
+    if (!starts.isEmpty()
+        && (starts.stream().anyMatch(rounds -> rounds < 1)
+            || starts.stream().mapToLong(rounds -> rounds).sum() != unfusedFirst.size())) {
+      throw new BraidException(
+          "the rounds of all starts must be the study's %d but are %s"
+              .formatted(unfusedFirst.size(), starts));
+    }
     var seen = new HashSet<Configuration>();
     seen.add(reference);
     requireReadings("the unfused reference", 2 * unfusedFirst.size(), unfusedReadings);
@@ -174,7 +185,8 @@ public record Study<C extends Configuration>(
         List.of(),
         reference,
         Optional.empty(),
-        0);
+        0,
+        List.of());
   }
 
   private static List<HardwareReading> known(List<HardwareReading> readings) {
@@ -230,7 +242,8 @@ public record Study<C extends Configuration>(
         kept.unfusedReadings(),
         kept.referenceConfiguration(),
         kept.predictedOn().map(machine -> new Prediction(machine, kept.predictedNanos())),
-        kept.measuredNanos());
+        kept.measuredNanos(),
+        kept.starts());
   }
 
   public String toJson() {
@@ -251,7 +264,8 @@ public record Study<C extends Configuration>(
             unfusedReadings,
             prediction.map(Prediction::machine),
             prediction.map(Prediction::nanos).orElse(List.of()),
-            measuredNanos)
+            measuredNanos,
+            starts)
         .write();
   }
 
@@ -333,6 +347,25 @@ public record Study<C extends Configuration>(
                 .thenComparingInt(each -> each.count("streams", 1))
                 .thenComparingInt(each -> each.count("workers", 0)))
         .orElseThrow();
+  }
+
+  /// Returns the configuration with the smallest median in each start, the reference included; of
+  /// one start, if only one was measured.
+  public List<C> fastestOfStarts() {
+    var fastest = new ArrayList<C>();
+    int from = 0;
+    for (int rounds : starts.isEmpty() ? List.of(repeats()) : starts) {
+      int first = from;
+      int last = from + rounds;
+      fastest.add(
+          all()
+              .min(
+                  Comparator.comparingDouble(
+                      each -> Spread.of(nanos(each).subList(first, last)).medianNanos()))
+              .orElseThrow());
+      from = last;
+    }
+    return fastest;
   }
 
   /// Returns the configuration of that name, as its `toString()` has it.

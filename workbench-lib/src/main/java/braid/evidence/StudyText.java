@@ -48,6 +48,7 @@ final class StudyText {
     }
     var doubts = doubts();
     return found()
+        + ofStarts()
         + advice().map(advice -> "; " + advice).orElse("")
         + (doubts.isEmpty() ? "" : "; doubtful: " + String.join("; ", doubts))
         + Caveats.oneRank(study.problem(), study.ranks()).map(note -> "; " + note).orElse("");
@@ -93,6 +94,26 @@ final class StudyText {
             study.trials().size() > 1
                 ? "; of %d %ss %s".formatted(study.trials().size(), kind(), counts())
                 : "");
+  }
+
+  /// Returns what the starts say, if the rounds of several are pooled.
+  private String ofStarts() {
+    if (study.starts().size() < 2) {
+      return "";
+    }
+    var fastest = new LinkedHashMap<String, Integer>();
+    study.fastestOfStarts().forEach(each -> fastest.merge(name(each), 1, Integer::sum));
+    return "; fastest in %d starts: %s"
+        .formatted(
+            study.starts().size(),
+            fastest.entrySet().stream()
+                .sorted(Map.Entry.<String, Integer>comparingByValue().reversed())
+                .map(
+                    each ->
+                        fastest.size() == 1
+                            ? each.getKey()
+                            : each.getKey() + " in " + each.getValue())
+                .collect(Collectors.joining(", ")));
   }
 
   /// @param word verdict: in a headline, [#advice] gives the reason

@@ -1,6 +1,7 @@
 package braid.launcher.cli;
 
 import braid.launcher.ExitCode;
+import braid.launcher.cli.experiment.Starts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.home.WorkOptions;
@@ -68,6 +69,7 @@ import picocli.CommandLine.Spec;
       "  braid run notebooks/*.ipynb -n 4 -o results --report results/report.html",
       "  braid run tune.ipynb --record && braid run tune.ipynb --check",
       "  braid run tune.ipynb --until-decided 10m --summary tune.md",
+      "  braid run tune.ipynb --starts 12",
     })
 final class RunCommand implements Callable<Integer> {
   @picocli.CommandLine.Parameters(
@@ -146,6 +148,15 @@ final class RunCommand implements Callable<Integer> {
               + " study with a fixed number of rounds keeps it.")
   private @Nullable String untilDecided;
 
+  @Option(
+      names = "--starts",
+      paramLabel = "N",
+      description =
+          "Runs the notebooks N times, on fresh ranks each, and pools their studies: compare then"
+              + " knows how much starts differ, and finds smaller changes. The output, the reports"
+              + " and the checks are those of the first start. Default: 1.")
+  private int starts = 1;
+
   @Mixin private ReportOptions written = new ReportOptions();
 
   @Option(
@@ -193,6 +204,7 @@ final class RunCommand implements Callable<Integer> {
     var machine = env.machine();
     var options = session(env, machine, home);
     var reports = written.of(inputs);
+    var further = new Starts(starts, arguments(spec), env, err);
 
     inputs.notes().forEach(note -> err.println("braid: note: " + note));
     var queue =
@@ -206,7 +218,17 @@ final class RunCommand implements Callable<Integer> {
                 new Experiment(home.resolve("runs"), folder -> facts(input, folder, options, env)),
             err);
     var facts = ReportFacts.of(arguments(spec), options, machine);
-    return queue.run(reports.ending(facts, spec.commandLine().getOut(), err));
+    var out = spec.commandLine().getOut();
+    var runs = new ArrayList<Path>();
+    int code = queue.run(reports.ending(facts, out, err).noting(runs));
+    if (!further.areSeveral() || code != ExitCode.OK.code()) {
+      return code;
+    }
+    var ended = further.run(runs);
+    if (ended == ExitCode.OK) {
+      Starts.print(runs, out);
+    }
+    return ended.code();
   }
 
   private SessionOptions session(Env env, RankCount machine, Path home) {

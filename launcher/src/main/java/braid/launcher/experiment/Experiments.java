@@ -130,7 +130,8 @@ public record Experiments(Path runs) {
                             .formatted(runs, name))));
   }
 
-  /// Returns the run with a study that started last, or the one before that.
+  /// Returns the run with a study that started last, or the one before that. Further starts of a
+  /// run are no runs of their own here.
   ///
   /// @param name [#LATEST] or [#PREVIOUS]
   /// @param notebook name of its notebook; empty for any
@@ -139,9 +140,17 @@ public record Experiments(Path runs) {
         name,
         "a run with a study" + notebook.map(" of "::concat).orElse(""),
         list().stream()
-            .filter(run -> run.manifest().hasStudy())
+            .filter(run -> run.manifest().hasStudy() && !run.manifest().isFurtherStart())
             .filter(run -> notebook.map(run.manifest()::isOf).orElse(true))
             .toList());
+  }
+
+  /// Returns all starts of a run, the first one first; only itself if it was started once.
+  public List<Found> starts(Found run) {
+    var first = run.manifest().firstStart();
+    var starts =
+        list().stream().filter(each -> each.manifest().firstStart().equals(first)).toList();
+    return starts.size() > 1 ? starts : List.of(run);
   }
 
   /// Returns true for a name that means another run once there is a newer one.

@@ -31,6 +31,10 @@ import java.util.SequencedMap;
 public record Manifest(JsonObject json) implements Displayable {
   public static final String FORMAT = "braid.manifest/1";
   public static final String FILE = "manifest.json";
+
+  /// Field of a further start: the id of the run of the first start.
+  public static final String START_OF = "startOf";
+
   static final Gson GSON = new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create();
 
   /// State of a run.
@@ -114,6 +118,16 @@ public record Manifest(JsonObject json) implements Displayable {
     var path = "/" + text("notebook.path").orElse(notebook());
     var wanted = "/" + name.replaceFirst("^(\\./)+|^/", "");
     return path.endsWith(wanted) || path.endsWith(wanted + ".ipynb");
+  }
+
+  /// Returns true if it is another start of an earlier run, on fresh ranks.
+  public boolean isFurtherStart() {
+    return text(START_OF).isPresent();
+  }
+
+  /// Returns the id of the first start, which is this run if it was started once.
+  public String firstStart() {
+    return text(START_OF).orElse(id());
   }
 
   public boolean hasStudy() {

@@ -75,13 +75,22 @@ final class CompareJUnit {
       switch (row.verdict()) {
         case SAME, FAST -> {}
         case NOT_COMPARED -> JUnitXml.skipped(xml, Caveats.SHARED);
-        case MACHINE_DIFFERED -> JUnitXml.skipped(xml, words(row));
-        case SLOW -> JUnitXml.failure(xml, row.verdict().toString(), words(row), words(row));
+        case MACHINE_DIFFERED -> JUnitXml.skipped(xml, words(row, comparison.values()));
+        case SLOW ->
+            JUnitXml.failure(
+                xml,
+                row.verdict().toString(),
+                words(row, comparison.values()),
+                words(row, comparison.values()));
         case UNDECIDED -> {
           if (failOnUndecided) {
-            JUnitXml.failure(xml, row.verdict().toString(), words(row), words(row));
+            JUnitXml.failure(
+                xml,
+                row.verdict().toString(),
+                words(row, comparison.values()),
+                words(row, comparison.values()));
           } else {
-            JUnitXml.skipped(xml, words(row));
+            JUnitXml.skipped(xml, words(row, comparison.values()));
           }
         }
       }
@@ -91,7 +100,7 @@ final class CompareJUnit {
     xml.writeEndElement();
   }
 
-  private static String words(Row row) {
+  private static String words(Row row, String values) {
     var difference = row.difference();
     var words =
         String.format(
@@ -111,7 +120,7 @@ final class CompareJUnit {
           .orElse(words + "; each configuration is judged beside its own run's reference");
     }
     return row.moreRounds().isPresent()
-        ? words + "; about %d more rounds would decide".formatted(row.moreRounds().getAsInt())
+        ? words + "; about %d more %s would decide".formatted(row.moreRounds().getAsInt(), values)
         : words;
   }
 }

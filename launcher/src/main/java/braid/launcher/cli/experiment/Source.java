@@ -1,5 +1,6 @@
 package braid.launcher.cli.experiment;
 
+import braid.evidence.Comparison;
 import braid.evidence.Evidence;
 import braid.evidence.Runs;
 import braid.evidence.Study;
@@ -13,7 +14,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// One side of a comparison: a run with all its studies, or a single study.
+/// One side of a comparison: a run with all its studies, those of its starts pooled, or a single
+/// study.
 ///
 /// @param manifest manifest of the run; empty for a study without a run
 record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
@@ -23,7 +25,7 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
   /// @throws BraidException if nothing has that name, or it has no study
   static Source named(String name, Experiments experiments, Optional<String> notebook) {
     if (Experiments.isByTime(name)) {
-      return run(experiments.withStudy(name, notebook));
+      return run(experiments.withStudy(name, notebook), experiments);
     }
     var folder =
         experiments
@@ -33,14 +35,22 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
                     new BraidException(
                         "what is compared must be a run or a study in %s but \"%s\" is none; braid runs lists them"
                             .formatted(experiments.runs(), name)));
-    return hasFile(folder, Manifest.FILE) ? run(experiments.find(folder + "/")) : study(folder);
+    return hasFile(folder, Manifest.FILE)
+        ? run(experiments.find(folder + "/"), new Experiments(parent(folder)))
+        : study(folder);
   }
 
   private static boolean hasFile(Path folder, String name) {
     return Files.isRegularFile(folder.resolve(name));
   }
 
-  private static Source run(Found run) {
+  /// Returns a run with the studies of all its starts.
+  private static Source run(Found run, Experiments experiments) {
+    var starts = experiments.starts(run).stream().map(Source::start).toList();
+    return starts.size() == 1 ? starts.getFirst() : pooled(starts);
+  }
+
+  private static Source start(Found run) {
     var studies = new ArrayList<Study<?>>();
     for (var id : run.manifest().data()) {
       var folder = run.data(id);
@@ -54,6 +64,21 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
               .formatted(run.manifest().id()));
     }
     return new Source(run.manifest().id(), Optional.of(run.manifest()), List.copyOf(studies));
+  }
+
+  /// Pools the k-th studies of several starts.
+  static Source pooled(List<Source> starts) {
+    int studies = starts.stream().mapToInt(start -> start.studies().size()).min().orElseThrow();
+    var pooled = new ArrayList<Study<?>>();
+    for (int study = 0; study < studies; study++) {
+      int index = study;
+      pooled.add(
+          Comparison.pooled(starts.stream().map(start -> start.studies().get(index)).toList()));
+    }
+    return new Source(
+        String.join(", ", starts.stream().map(Source::id).toList()),
+        starts.getFirst().manifest(),
+        pooled);
   }
 
   private static Evidence load(Path folder) {

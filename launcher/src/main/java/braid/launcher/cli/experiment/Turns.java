@@ -1,17 +1,12 @@
 package braid.launcher.cli.experiment;
 
-import braid.evidence.Comparison;
-import braid.evidence.Study;
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
-import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.run.Repetition;
-import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Experiments.Found;
 import braid.model.BraidException;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -90,13 +85,9 @@ final class Turns {
       throws IOException {
     var err = spec.commandLine().getErr();
     err.println("braid: turn %d of %d, %s".formatted(turn, turns, side));
-    var runs = new ArrayList<Path>();
-    NotebookQueue.Ending<ExitCode> ending =
-        (results, kept, _) -> {
-          kept.stream().filter(Experiment::hasBegun).map(Experiment::directory).forEach(runs::add);
-          return results.getFirst().exitCode();
-        };
-    var code = repetition.run(repetition.inputs(null), ending, err);
+    var ended = Starts.Ended.of(repetition, err);
+    var code = ended.code();
+    var runs = ended.runs();
     if (code != ExitCode.OK) {
       err.println(
           "braid: turn %d of %s failed, so nothing is compared%s"
@@ -109,24 +100,10 @@ final class Turns {
   }
 
   Source first() {
-    return pooled(ofFirst);
+    return Source.pooled(ofFirst);
   }
 
   Source second() {
-    return pooled(ofSecond);
-  }
-
-  /// Pools the k-th studies of all turns.
-  private static Source pooled(List<Source> turns) {
-    int studies = turns.stream().mapToInt(turn -> turn.studies().size()).min().orElseThrow();
-    var pooled = new ArrayList<Study<?>>();
-    for (int study = 0; study < studies; study++) {
-      int index = study;
-      pooled.add(Comparison.pooled(turns.stream().map(turn -> turn.studies().get(index)).toList()));
-    }
-    return new Source(
-        String.join(", ", turns.stream().map(Source::id).toList()),
-        turns.getFirst().manifest(),
-        pooled);
+    return Source.pooled(ofSecond);
   }
 }
