@@ -262,8 +262,8 @@ public final class SpeedLimits {
                         Fault.IMPOSSIBLE_BANDWIDTH,
                         subject(name),
                         TimeScale.format(nanos),
-                        gigabytes(bandwidth),
-                        gigabytes(each.link())));
+                        bandwidth(bandwidth),
+                        bandwidth(each.link())));
   }
 
   /// Returns the error of an iteration's traffic; empty if it is possible.
@@ -301,7 +301,9 @@ public final class SpeedLimits {
         : String.format(Locale.ROOT, "%,.0f GFLOP/s", rate / 1e9);
   }
 
-  private static String gigabytes(double rate) {
-    return String.format(Locale.ROOT, "%,.1f GB/s", rate / 1e9);
+  private static String bandwidth(double rate) {
+    return rate >= 1e9
+        ? String.format(Locale.ROOT, "%,.1f GB/s", rate / 1e9)
+        : String.format(Locale.ROOT, "%.3g MB/s", rate / 1e6);
   }
 }

@@ -125,7 +125,7 @@ class SpeedLimitsTest {
     assertThat(study(columns, 14, 6).faults())
         .containsExactly(
             "IMPOSSIBLE_BANDWIDTH: pipelined, 4 splits, all-gather → GEMM, 1024×64×1024 fp32, 4"
-                + " ranks in 6.00 ms receives 0.5 GB/s per rank, above the link's 0.3 GB/s");
+                + " ranks in 6.00 ms receives 524 MB/s per rank, above the link's 250 MB/s");
     columns.put("link", "unlimited");
     assertThat(study(columns, 14, 6).faults()).isEmpty();
     // 384 GFLOP/s a core at most.

@@ -2,6 +2,7 @@ package braid.launcher.cli.experiment;
 
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
@@ -12,7 +13,9 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -22,6 +25,8 @@ import picocli.CommandLine.Option;
 /// Options by which a notebook runs in turns with two copies of a library, or with two values of a
 /// variable, and the two are compared.
 public final class AlternatingOptions {
+  private static final String EXAMPLE = "nccl=/opt/nccl-2.28/lib,/opt/nccl-2.30/lib";
+
   /// Variables of a rank that its front sets.
   private static final Set<String> OF_THE_FRONT =
       Set.of(
@@ -76,40 +81,17 @@ public final class AlternatingOptions {
 
   /// Runs all turns and compares.
   public int run(SessionOptions options, Env env, Run run, CommandLine braid) throws IOException {
-    var values = new String[2];
-    var name = parse(values);
-    var library = Library.named(name).filter(Library::canBeChosen);
-    if (library.isEmpty() && (!name.matches("[A-Z_][A-Z0-9_]*") || OF_THE_FRONT.contains(name))) {
-      throw new BraidException(
-          "--ab must name a library (%s) or a variable that ranks read but was %s; for example nccl=/opt/nccl-2.28/lib,/opt/nccl-2.30/lib"
-              .formatted(
-                  Arrays.stream(Library.values())
-                      .filter(Library::canBeChosen)
-                      .map(Library::word)
-                      .collect(Collectors.joining(", ")),
-                  name));
-    }
+    var pair = Pair.parse(String.valueOf(ab));
+    var a = options.variables(variables(pair.name(), pair.first(), env));
+    var b = options.variables(variables(pair.name(), pair.second(), env));
     var err = braid.getErr();
-    var sides = new SessionOptions[2];
-    for (int i = 0; i < 2; i++) {
-      var side = i == 0 ? "A" : "B";
-      var variable = library.isPresent() ? Libraries.FOLDERS : name;
-      var value = library.isPresent() ? folders(library.get(), values[i], env) : values[i];
-      sides[i] = options.variables(new TreeMap<>(Map.of(variable, value)));
-      var copy = library.flatMap(each -> Libraries.foreseen(each, Map.of(variable, value)));
-      err.println(
-          "braid: %s: %s"
-              .formatted(
-                  side,
-                  library.isPresent()
-                      ? library.get().title() + ", " + copy.orElseThrow()
-                      : variable + "=" + value));
-    }
+    err.println("braid: A: " + words(pair.name(), a));
+    err.println("braid: B: " + words(pair.name(), b));
     err.flush();
     var all =
         new Turns(
-            ending -> run.with(sides[0], ending),
-            ending -> run.with(sides[1], ending),
+            ending -> run.with(a, ending),
+            ending -> run.with(b, ending),
             turns == null ? Turns.DEFAULT : turns,
             err);
     var code = all.run();
@@ -124,24 +106,58 @@ public final class AlternatingOptions {
         .collect(Collectors.joining(","));
   }
 
-  private String parse(String[] values) {
-    var text = String.valueOf(ab);
-    int equals = text.indexOf('=');
-    var both = text.substring(equals + 1).split(",", -1);
-    if (equals < 1 || both.length != 2 || both[0].equals(both[1])) {
-      throw new BraidException(
-          "--ab must be NAME=A,B with two different values but was %s; for example nccl=/opt/nccl-2.28/lib,/opt/nccl-2.30/lib"
-              .formatted(text));
+  /// A library or a variable, and its two folders or values.
+  private record Pair(String name, String first, String second) {
+    static Pair parse(String text) {
+      int equals = text.indexOf('=');
+      var both = text.substring(equals + 1).split(",", -1);
+      if (equals < 1 || both.length != 2 || both[0].equals(both[1])) {
+        throw new BraidException(
+            "--ab must be NAME=A,B with two different values but was %s; for example %s"
+                .formatted(text, EXAMPLE));
+      }
+      return new Pair(text.substring(0, equals), both[0], both[1]);
     }
-    values[0] = both[0];
-    values[1] = both[1];
-    return text.substring(0, equals);
+  }
+
+  private static Optional<Library> library(String name) {
+    return Library.named(name).filter(Library::canBeChosen);
+  }
+
+  /// Returns the variable of the ranks for a value.
+  private static SortedMap<String, String> variables(String name, String value, Env env) {
+    var library = library(name);
+    if (library.isPresent()) {
+      return new TreeMap<>(Map.of(Libraries.FOLDERS, folders(library.get(), value, env)));
+    }
+    if (!name.matches("[A-Z_][A-Z0-9_]*") || OF_THE_FRONT.contains(name)) {
+      throw new BraidException(
+          "--ab must name a library (%s) or a variable that ranks read but was %s; for example %s"
+              .formatted(
+                  Arrays.stream(Library.values())
+                      .filter(Library::canBeChosen)
+                      .map(Library::word)
+                      .collect(Collectors.joining(", ")),
+                  name,
+                  EXAMPLE));
+    }
+    return new TreeMap<>(Map.of(name, value));
+  }
+
+  /// Returns the copy of the library with its version, or the variable with its value.
+  private static String words(String name, SessionOptions side) {
+    return library(name)
+        .flatMap(
+            library ->
+                Libraries.foreseen(library, side.variables())
+                    .map(copy -> library.title() + ", " + copy))
+        .orElseGet(() -> name + "=" + side.variables().get(name));
   }
 
   /// Returns the value of the variable with the folder of a library, beside those of the
   /// environment.
   private static String folders(Library library, String folder, Env env) {
-    var path = Path.of(folder).toAbsolutePath().normalize();
+    var path = WorkingDirectory.resolve(folder).toAbsolutePath().normalize();
     var ours = library.word() + "=" + path;
     if (folder.isBlank()
         || Libraries.foreseen(library, Map.of(Libraries.FOLDERS, ours)).isEmpty()) {
