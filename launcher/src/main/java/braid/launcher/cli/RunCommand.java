@@ -195,13 +195,14 @@ final class RunCommand implements Callable<Integer> {
     if (helpNotebook) {
       return listParameters();
     }
+    boolean inTurns = alternating.isGiven(withoutEffectInTurns());
     var limits = work.limits(cellTimeout);
     var inputs = RunInputs.of(notebooks, output, parameters(), check, record);
     var home = WorkingDirectory.called();
     var env = Env.here();
     var machine = env.machine();
     var options = session(env, machine, home);
-    if (alternating.isGiven(withoutEffectInTurns())) {
+    if (inTurns) {
       inputs.notes().forEach(note -> err.println("braid: note: " + note));
       return alternating.run(
           options,
@@ -243,11 +244,13 @@ final class RunCommand implements Callable<Integer> {
     if (notebooks.size() > 1) {
       given.add(notebooks.size() + " notebooks");
     }
+    if (output != null) {
+      given.add("--output");
+    }
     spec.commandLine().getParseResult().matchedOptions().stream()
         .map(option -> option.longestName())
         .filter(
             List.of(
-                    "--output",
                     "--check",
                     "--record",
                     "--junit",

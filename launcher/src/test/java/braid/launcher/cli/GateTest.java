@@ -285,7 +285,7 @@ class GateTest {
     assertThat(waiting("--ab", "OMP_WAIT=1,2", "--check", "-o", "x.ipynb").err())
         .isEqualTo(
             "braid: --ab compares runs of one notebook, each kept in the folder of its run, but has"
-                + " --check, --output; leave it out\n");
+                + " --output, --check; leave it out\n");
     assertThat(waiting("--turns", "2").err())
         .isEqualTo("braid: --turns has no effect without --ab; add it\n");
   }
