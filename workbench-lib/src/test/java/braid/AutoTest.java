@@ -119,6 +119,33 @@ class AutoTest {
     assertThat(Decisions.in(folder).all()).isEmpty();
   }
 
+  /// Times that no machine can reach, as those of a broken clock.
+  @Test
+  void impossibleTimesAreNotKept(@TempDir Path folder) {
+    var columns = new LinkedHashMap<>(SPEC.columns());
+    columns.put("backend", "host");
+    columns.put("link", "1KB/s,20us");
+    var times = List.of(1_000L, 1_000L, 1_000L, 1_000L, 1_000L, 1_000L);
+    var impossible =
+        new Study<>(
+            columns,
+            2,
+            1,
+            times,
+            times,
+            List.of(new Study.Trial<>(Overlap.pipelined(3), times)),
+            Overlap.unfused());
+    LocalRanks.run(
+        2,
+        world -> {
+          assertThat(automatic(world, folder).tuning(impossible)).isEqualTo(Overlap.unfused());
+          assertThatThrownBy(() -> automatic(world, folder).decision(impossible))
+              .hasMessageStartingWith("IMPOSSIBLE_BANDWIDTH: unfused, ")
+              .hasMessageContaining("nothing is decided by impossible times");
+        });
+    assertThat(Decisions.in(folder).all()).isEmpty();
+  }
+
   @Test
   void aStaleDecisionIsMadeAgain(@TempDir Path folder) {
     LocalRanks.run(

@@ -83,7 +83,7 @@ public record Comparison(
 
   /// Columns that describe the machine, not the problem.
   private static final Set<String> MACHINE_COLUMNS =
-      Set.of("backend", "link", "memory", Caveats.COLUMN);
+      Set.of("backend", Caveats.DEVICE, "link", "memory", Caveats.COLUMN);
 
   /// Verdict on the second time against the first.
   public enum Verdict {
@@ -303,6 +303,11 @@ public record Comparison(
     names.addAll(second.keySet());
     return names.stream()
         .filter(name -> MACHINE_COLUMNS.contains(name) == ofMachine)
+        // Studies of earlier versions do not name it.
+        .filter(
+            name ->
+                !name.equals(Caveats.DEVICE)
+                    || (first.containsKey(name) && second.containsKey(name)))
         .filter(name -> !Objects.equals(first.get(name), second.get(name)))
         .map(
             name ->

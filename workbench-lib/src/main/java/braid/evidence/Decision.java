@@ -55,6 +55,13 @@ public record Decision(
       throw new BraidException(
           "a decision needs times that count but %s".formatted(study.headline()));
     }
+    SpeedLimits.brief(study.faults())
+        .ifPresent(
+            fault -> {
+              throw new BraidException(
+                  fault
+                      + ": nothing is decided by impossible times; check what was measured, and measure again");
+            });
   }
 
   /// Returns the problem in one line.

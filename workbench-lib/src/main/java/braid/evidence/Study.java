@@ -561,8 +561,22 @@ public record Study<C extends Configuration>(
     return words().basis();
   }
 
-  /// Returns reasons why the times may not be comparable: clocks that differed by more than a few
-  /// percent, and everything that throttled the hardware. Empty if none is known.
+  @Override
+  public List<String> faults() {
+    var limits = SpeedLimits.of(problem, ranks);
+    return Stream.concat(
+            limits.fault(ConfigurationLabel.reference(reference), unfusedMedianNanos()).stream(),
+            trials.stream()
+                .flatMap(
+                    trial ->
+                        limits
+                            .fault(trial.configuration().toString(), trial.medianNanos())
+                            .stream()))
+        .toList();
+  }
+
+  /// Returns reasons why the times may not be comparable: faults, clocks that differed by more than
+  /// a few percent, and everything that throttled the hardware. Empty if none is known.
   public List<String> doubts() {
     return words().doubts();
   }
@@ -606,9 +620,9 @@ public record Study<C extends Configuration>(
   }
 
   /// Returns true if these measurements show of every configuration whether it is the best; false
-  /// if the times are no evidence.
+  /// if the times are no evidence, or impossible.
   public boolean isDecided() {
-    return timesCount() && ranking().isDecided();
+    return timesCount() && faults().isEmpty() && ranking().isDecided();
   }
 
   private static double[] doubles(List<Long> nanos) {

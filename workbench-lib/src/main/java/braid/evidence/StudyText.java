@@ -21,6 +21,7 @@ import java.util.Optional;
 import java.util.SequencedSet;
 import java.util.function.Function;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// A study's finding in sentences: what is best, by how much, and how sure that is.
 final class StudyText {
@@ -46,8 +47,9 @@ final class StudyText {
     if (!study.timesCount()) {
       return Caveats.SHARED + "; " + unjudged();
     }
-    var doubts = doubts();
-    return found()
+    var doubts = doubtsOfHardware();
+    return SpeedLimits.brief(study.faults()).map(fault -> fault + "; ").orElse("")
+        + found()
         + ofStarts()
         + advice().map(advice -> "; " + advice).orElse("")
         + (doubts.isEmpty() ? "" : "; doubtful: " + String.join("; ", doubts))
@@ -162,6 +164,10 @@ final class StudyText {
   }
 
   String finding() {
+    var fault = SpeedLimits.brief(study.faults());
+    if (fault.isPresent()) {
+      return fault.get();
+    }
     if (!study.timesCount()) {
       return capitalized(unjudged());
     }
@@ -274,6 +280,10 @@ final class StudyText {
   }
 
   List<String> doubts() {
+    return Stream.concat(study.faults().stream(), doubtsOfHardware().stream()).toList();
+  }
+
+  private List<String> doubtsOfHardware() {
     var measured = new LinkedHashMap<String, Conditions>();
     measured.put(referenceName, Conditions.of(study.unfusedReadings()));
     study

@@ -25,6 +25,8 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.SequencedMap;
+import java.util.SortedMap;
+import java.util.TreeMap;
 
 /// The stored record of one run, as JSON with stable fields. `format` is raised if a field changes;
 /// new fields may be added.
@@ -91,6 +93,15 @@ public record Manifest(JsonObject json) implements Displayable {
     return at(path)
         .map(
             found -> found instanceof JsonPrimitive value ? value.getAsString() : found.toString());
+  }
+
+  /// Returns the texts of an object by its path; none if there is no such object.
+  public SortedMap<String, String> texts(String path) {
+    var texts = new TreeMap<String, String>();
+    if (at(path).orElse(null) instanceof JsonObject object) {
+      object.keySet().forEach(name -> texts.put(name, value(object, name)));
+    }
+    return texts;
   }
 
   Optional<JsonElement> at(String path) {

@@ -29,6 +29,39 @@ final class CompareJUnit {
     WholeFile.write(file, xml(comparisons, failOnUndecided));
   }
 
+  /// Writes the errors of times that no machine can reach: an error each.
+  static void writeImpossible(List<String> faults, Path file) throws IOException {
+    var count = Integer.toString(faults.size());
+    var document =
+        JUnitXml.document(
+            xml -> {
+              xml.writeStartElement("testsuites");
+              xml.writeCharacters("\n");
+              xml.writeStartElement("testsuite");
+              attribute(xml, "name", "times");
+              attribute(xml, "tests", count);
+              attribute(xml, "failures", "0");
+              attribute(xml, "errors", count);
+              attribute(xml, "skipped", "0");
+              for (var fault : faults) {
+                xml.writeCharacters("\n  ");
+                xml.writeStartElement("testcase");
+                attribute(xml, "classname", "times");
+                attribute(xml, "name", fault.substring(fault.indexOf(' ') + 1));
+                xml.writeStartElement("error");
+                attribute(xml, "message", fault);
+                attribute(xml, "type", fault.substring(0, fault.indexOf(':')));
+                xml.writeEndElement();
+                xml.writeEndElement();
+              }
+              xml.writeCharacters("\n");
+              xml.writeEndElement();
+              xml.writeCharacters("\n");
+              xml.writeEndElement();
+            });
+    WholeFile.write(file, document);
+  }
+
   private static String xml(List<Comparison> comparisons, boolean failOnUndecided) {
     return JUnitXml.document(
         xml -> {

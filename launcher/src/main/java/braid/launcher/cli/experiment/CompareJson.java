@@ -39,6 +39,16 @@ final class CompareJson {
     return GSON.toJson(json);
   }
 
+  /// Returns the errors of times that no machine can reach, without a verdict.
+  static String impossible(String first, String second, List<String> faults) {
+    var json = new JsonObject();
+    json.addProperty("compare", SHAPE);
+    json.addProperty("first", first);
+    json.addProperty("second", second);
+    json.add("faults", GSON.toJsonTree(faults));
+    return GSON.toJson(json);
+  }
+
   private static JsonObject study(Comparison comparison) {
     var json = new JsonObject();
     json.addProperty("setting", comparison.setting());

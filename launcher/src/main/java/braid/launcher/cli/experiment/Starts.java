@@ -5,7 +5,6 @@ import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.run.Repetition;
-import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Experiments;
 import braid.model.BraidException;
 import java.io.IOException;
@@ -53,10 +52,12 @@ public final class Starts {
         var experiments = experiments(folder);
         var found = experiments.find(folder + "/");
         say("start %d of %d of %s".formatted(start, starts, found.manifest().id()));
-        var ended = Ended.of(Repetition.start(found, command, env), err);
-        if (ended.code() != ExitCode.OK) {
+        var repetition = Repetition.start(found, command, env);
+        NotebookQueue.Ending<ExitCode> ending = (results, _, _) -> results.getFirst().exitCode();
+        var code = repetition.run(repetition.inputs(null), ending, err);
+        if (code != ExitCode.OK) {
           say("start %d failed, so there are fewer starts".formatted(start));
-          return ended.code();
+          return code;
         }
       }
     }
@@ -92,19 +93,5 @@ public final class Starts {
   private void say(String line) {
     err.println("braid: " + line);
     err.flush();
-  }
-
-  /// The end of a repetition.
-  ///
-  /// @param runs folder of its run; none if it did not begin
-  record Ended(ExitCode code, List<Path> runs) {
-    static Ended of(Repetition repetition, PrintWriter err) throws IOException {
-      NotebookQueue.Ending<Ended> ending =
-          (results, kept, _) ->
-              new Ended(
-                  results.getFirst().exitCode(),
-                  kept.stream().filter(Experiment::hasBegun).map(Experiment::directory).toList());
-      return repetition.run(repetition.inputs(null), ending, err);
-    }
   }
 }

@@ -140,7 +140,8 @@ public final class Repetition {
         before
             .text("session.untilDecidedSeconds")
             .filter(text -> text.matches("[1-9][0-9]{0,8}"))
-            .map(text -> Duration.ofSeconds(Long.parseLong(text))));
+            .map(text -> Duration.ofSeconds(Long.parseLong(text))),
+        before.texts("session.variables"));
   }
 
   /// Prints what has changed since the run.

@@ -102,6 +102,11 @@ public final class RunFacts {
     options
         .untilDecided()
         .ifPresent(limit -> session.addProperty("untilDecidedSeconds", limit.toSeconds()));
+    if (!options.variables().isEmpty()) {
+      var variables = new JsonObject();
+      options.variables().forEach(variables::addProperty);
+      session.add("variables", variables);
+    }
     session.addProperty(
         "memory",
         options
@@ -125,7 +130,9 @@ public final class RunFacts {
   public JsonObject of(SessionOptions options, Env env) {
     var variables = env.thatMatter();
     return session(options, variables)
-        .with(Surroundings.here(Installation.version(), variables, env.machine().gpus()));
+        .with(
+            Surroundings.here(
+                Installation.version(), variables, env.machine().gpus(), options.variables()));
   }
 
   private JsonObject with(JsonObject surroundings) {
