@@ -4,6 +4,7 @@ import braid.Candidates.Work;
 import braid.evidence.ChainStudy;
 import braid.evidence.Crossovers;
 import braid.evidence.Decision;
+import braid.evidence.Decisions;
 import braid.evidence.Study;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.value.Caveats;
@@ -60,6 +61,12 @@ final class TunerRun {
 
   /// True to search among all tunings, instead of measuring each of a few.
   boolean searches;
+
+  /// Decisions beside which a search keeps its samples.
+  Decisions decisions = Decisions.kept();
+
+  /// Samples of searches whose study has not ended.
+  private final List<SearchSamples> searched = new ArrayList<>();
 
   /// Steps, or schedules of one's own.
   final SequencedMap<Configuration, Supplier<Work>> named = new LinkedHashMap<>();
@@ -125,7 +132,10 @@ final class TunerRun {
                   "`%s` needs another kind of study; run the tuner that schedule, schedules or layouts returned"
                       .formatted(other));
             });
-    return measured(work, Map.of(), notes).cast(kind);
+    var study = measured(work, Map.of(), notes).cast(kind);
+    searched.forEach(SearchSamples::forget);
+    searched.clear();
+    return study;
   }
 
   private void requireSteps() {
@@ -194,19 +204,36 @@ final class TunerRun {
   }
 
   private List<Tuning> finalists(Problem problem, List<Tuning> possible, List<String> notes) {
+    if (possible.size() <= Search.MOST_FINALISTS) {
+      return possible;
+    }
     var unfused = Tuning.unfused(problem);
-    return new Search(group, problem, possible, Optional.ofNullable(machine))
+    var samples = samples(problem, possible);
+    searched.add(samples);
+    var predictions = Search.predictions(group, problem, possible, Optional.ofNullable(machine));
+    return new Search(group, possible, predictions, orElse(budget, Tuner.DEFAULT_BUDGET))
         .finalists(
-            tunings -> {
+            (tunings, rounds) -> {
               var work = new LinkedHashMap<Configuration, Supplier<Work>>();
               work.put(unfused, () -> pipelines.build(problem, unfused));
               tunings.forEach(tuning -> work.put(tuning, () -> pipelines.build(problem, tuning)));
-              return candidates(
-                      tunings.size(), RoundPlan.exactly(Tuner.MIN_REPEATS), Optional.empty())
+              return candidates(tunings.size(), RoundPlan.exactly(rounds), Optional.empty())
                   .screen(work);
             },
-            orElse(budget, Tuner.DEFAULT_BUDGET),
+            samples,
             notes);
+  }
+
+  /// Returns the samples of an earlier search of the same tunings, measured in the same way.
+  private SearchSamples samples(Problem problem, List<Tuning> possible) {
+    var automatic = AutoTuning.of(group, problem, pipelines.kind());
+    var conditions = new LinkedHashMap<>(automatic.setting());
+    conditions.putAll(automatic.versions());
+    conditions.put("timing", form().toString());
+    conditions.put("warmup", Integer.toString(orElse(warmup, Tuner.DEFAULT_WARMUP)));
+    conditions.put(
+        "tunings", possible.stream().map(Tuning::toString).collect(Collectors.joining("; ")));
+    return new SearchSamples(group, decisions.samples(automatic.setting()), conditions);
   }
 
   ChainStudy tuned(Chain chain) {
@@ -281,9 +308,13 @@ final class TunerRun {
         configurations,
         rounds,
         orElse(warmup, Tuner.DEFAULT_WARMUP),
-        hasCode ? Timing.LATENCY : orElse(timing, group.context().backend().timing()),
+        form(),
         orElse(seed, ThreadLocalRandom.current().nextLong()),
         predicted);
+  }
+
+  private Timing form() {
+    return hasCode ? Timing.LATENCY : orElse(timing, group.context().backend().timing());
   }
 
   private SequencedMap<String, String> problem(Work reference) {

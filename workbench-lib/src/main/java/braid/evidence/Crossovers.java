@@ -58,7 +58,7 @@ public record Crossovers(SequencedMap<Integer, Study<Overlap>> studies) implemen
     }
     var best = study.best().method();
     boolean unclear = study.undecided().stream().anyMatch(each -> each.method() != best);
-    return unclear ? UNDECIDED : study.simplest().method().toString();
+    return unclear ? UNDECIDED : Decision.taken(study).method().toString();
   }
 
   /// Returns the numbers of rows in ranges of one answer, ascending. Between two ranges nothing was
@@ -94,7 +94,7 @@ public record Crossovers(SequencedMap<Integer, Study<Overlap>> studies) implemen
     studies.forEach(
         (m, study) -> {
           boolean count = study.timesCount();
-          var chosen = count ? study.simplest() : study.fastest();
+          var chosen = count ? Decision.taken(study) : study.fastest();
           var excess = study.excess(chosen, study.reference());
           rows.append(m);
           taken.append(chosen.toString());
