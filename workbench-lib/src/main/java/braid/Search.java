@@ -159,7 +159,8 @@ final class Search {
         : Machine.nearest(backend.deviceName());
   }
 
-  private static double nanos(Problem problem, Tuning tuning, int ranks, Machine simulated) {
+  /// Returns the predicted time of an iteration; 0 if it cannot be simulated.
+  static double nanos(Problem problem, Tuning tuning, int ranks, Machine simulated) {
     return Chain.predictedNanos(Schedule.of(problem, tuning, ranks), simulated);
   }
 

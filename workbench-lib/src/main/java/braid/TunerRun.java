@@ -6,6 +6,7 @@ import braid.evidence.Crossovers;
 import braid.evidence.Decision;
 import braid.evidence.Decisions;
 import braid.evidence.Study;
+import braid.internal.report.progress.ProgressBar;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.value.Caveats;
 import braid.model.BraidException;
@@ -159,14 +160,7 @@ final class TunerRun {
 
   /// Runs a study for each number of rows.
   Crossovers crossovers(List<Integer> rows) {
-    if (!(problem instanceof GemmSpec spec) || !named.isEmpty() || !families.isEmpty()) {
-      throw new BraidException(
-          "a sweep is over the rows of a GEMM and its overlaps but the tuner has %s; begin with gemm(spec)"
-              .formatted(
-                  problem instanceof GemmSpec
-                      ? "schedules of your own"
-                      : problem == null ? "steps, or no problem" : problem));
-    }
+    var spec = swept();
     sweeps = true;
     var studies = new TreeMap<Integer, Study<Overlap>>();
     for (int count : rows) {
@@ -175,6 +169,75 @@ final class TunerRun {
     }
     problem = spec;
     return new Crossovers(studies);
+  }
+
+  /// Predicts the times of every tuning for each number of ranks, and measures the group's own.
+  Crossovers crossoversOfRanks(List<Integer> counts) {
+    var spec = swept();
+    var predicted = predicted(spec, counts);
+    var studies = new TreeMap<Integer, Study<Overlap>>();
+    if (group.size() > 1 && counts.contains(group.size())) {
+      studies.put(group.size(), study(Overlap.class));
+    }
+    return new Crossovers(Crossovers.RANKS, studies, Optional.of(predicted));
+  }
+
+  private GemmSpec swept() {
+    if (problem instanceof GemmSpec spec && named.isEmpty() && families.isEmpty()) {
+      return spec;
+    }
+    throw new BraidException(
+        "a sweep is over the rows or ranks of a GEMM and its overlaps but the tuner has %s; begin with gemm(spec)"
+            .formatted(
+                problem instanceof GemmSpec
+                    ? "schedules of your own"
+                    : problem == null ? "steps, or no problem" : problem));
+  }
+
+  /// Predicts times, on rank 0, which shares them: a line for each number of ranks.
+  private Crossovers.Prediction predicted(GemmSpec spec, List<Integer> counts) {
+    var tunings =
+        Stream.concat(Stream.of(Overlap.unfused()), grid.all(spec).stream())
+            .map(tuning -> tuning.require(Overlap.class, spec))
+            .toList();
+    var rows = new ArrayList<String>();
+    if (group.rank() == 0) {
+      try (var progress =
+          new ProgressBar(
+                  "predicting",
+                  counts.size() * tunings.size(),
+                  "describing the machine",
+                  group.context().outbox())
+              .ticking()) {
+        var described = machine == null ? Search.thisMachine(group) : machine;
+        rows.add(described.title());
+        for (int ranks : counts) {
+          var nanos = new ArrayList<String>();
+          for (var tuning : tunings) {
+            progress.step("%d ranks, %s".formatted(ranks, tuning));
+            boolean possible =
+                Feasibility.isPossible(spec, tuning, ranks, group.context().backend().kind());
+            nanos.add(Double.toString(possible ? Search.nanos(spec, tuning, ranks, described) : 0));
+          }
+          rows.add(String.join(" ", nanos));
+        }
+        progress.finish("done");
+      }
+    }
+    var shared = group.broadcast(String.join("\n", rows), 0).lines().toList();
+    var predicted = new TreeMap<Integer, SequencedMap<Overlap, Double>>();
+    for (int i = 0; i < counts.size(); i++) {
+      var nanos = shared.get(i + 1).split(" ", -1);
+      var possible = new LinkedHashMap<Overlap, Double>();
+      for (int j = 0; j < nanos.length; j++) {
+        double value = Double.parseDouble(nanos[j]);
+        if (value > 0) {
+          possible.put(tunings.get(j), value);
+        }
+      }
+      predicted.put(counts.get(i), possible);
+    }
+    return new Crossovers.Prediction(shared.getFirst(), predicted);
   }
 
   void requireNoSearch(String subject) {

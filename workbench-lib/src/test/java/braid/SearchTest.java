@@ -34,6 +34,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -42,6 +43,8 @@ class SearchTest {
   private static final Machine MACHINE = Machine.h100x8();
   private static final int RANKS = 4;
   private static final int STUDY_ROUNDS = 24;
+
+  private static List<Simulated> problems = List.of();
 
   @TempDir private Path folder;
 
@@ -183,15 +186,16 @@ class SearchTest {
     return new SearchSamples(world, folder.resolve(search + ".samples"), conditions);
   }
 
-  private static List<Simulated> simulated() {
-    return List.of(
-        Simulated.of(GemmSpec.allGatherGemm(8192, 7168, 4096).dtype(DType.BF16)),
-        Simulated.of(GemmSpec.gemmReduceScatter(4096, 8192, 7168).dtype(DType.BF16)));
+  @BeforeAll
+  static void simulate() {
+    problems =
+        List.of(
+            Simulated.of(GemmSpec.allGatherGemm(8192, 7168, 4096).dtype(DType.BF16)),
+            Simulated.of(GemmSpec.gemmReduceScatter(4096, 8192, 7168).dtype(DType.BF16)));
   }
 
   @Test
   void aHundredSearchesLoseAtMostOnePercent() {
-    var problems = simulated();
     var regrets = new ArrayList<Double>();
     var lost = new ArrayList<String>();
     LocalRanks.run(
@@ -224,7 +228,7 @@ class SearchTest {
 
   @Test
   void anInterruptedSearchGoesOnAndDecidesTheSame() {
-    var simulated = simulated().getFirst();
+    var simulated = problems.getFirst();
     LocalRanks.run(
         1,
         world -> {
@@ -264,7 +268,7 @@ class SearchTest {
 
   @Test
   void samplesOfAnotherDayOrVersionAreNotUsed() throws Exception {
-    var simulated = simulated().getFirst();
+    var simulated = problems.getFirst();
     var machine = new Distorted(simulated, 1);
     var lines = new ArrayList<String>();
     LocalRanks.run(
@@ -295,7 +299,7 @@ class SearchTest {
 
   @Test
   void aSpentBudgetEndsTheSearchAfterTheFirstOfEachKind() {
-    var simulated = simulated().getFirst();
+    var simulated = problems.getFirst();
     LocalRanks.run(
         1,
         world -> {
@@ -310,7 +314,7 @@ class SearchTest {
 
   @Test
   void withoutPredictionsAllAreMeasured() {
-    var simulated = simulated().getFirst();
+    var simulated = problems.getFirst();
     LocalRanks.run(
         1,
         world -> {
