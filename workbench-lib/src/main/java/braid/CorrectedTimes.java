@@ -14,8 +14,9 @@ import java.util.function.ToDoubleFunction;
 /// taken for a Gaussian process over the tunings: the correlation of two tunings is the product of
 /// a factor for each setting in which they differ, and for numbers, such as splits, falls with
 /// their ratio. The expected time of a tuning then follows from all measured ones, mostly from its
-/// nearest neighbours, and so does the error of that expectation. Mean and variance of the process
-/// are those that make the measured times most likely.
+/// nearest neighbours, and so does the error of that expectation. The mean of the process is the
+/// one that makes the measured times most likely; its variance, too, beside a few errors of a usual
+/// size, since two or three measured times can agree by chance.
 final class CorrectedTimes {
   /// Correlation of two tunings whose numbers differ by a factor of two.
   private static final Map<String, Double> PER_DOUBLING =
@@ -29,9 +30,10 @@ final class CorrectedTimes {
   /// Variance of a tuning's own error ÷ variance of what it has in common with others.
   private static final double OWN_VARIANCE = 0.15;
 
-  /// Least standard deviation of an expected time, as a share: three measured times can agree by
-  /// chance.
-  private static final double LEAST_DEVIATION = 0.01;
+  /// Usual size of an error, as a share, and the number of measured times that it counts as.
+  private static final double USUAL_ERROR = 0.05;
+
+  private static final int USUAL_ERRORS = 2;
 
   private final ToDoubleFunction<Tuning> predicted;
   private final List<Tuning> measured;
@@ -70,14 +72,14 @@ final class CorrectedTimes {
     }
     mean = count == 0 ? 0 : ofErrors / ofOnes;
     weights = new double[count];
-    double variance = 0;
+    double squares = USUAL_ERRORS * USUAL_ERROR * USUAL_ERROR;
     for (int i = 0; i < count; i++) {
       for (int j = 0; j < count; j++) {
         weights[i] += inverse[i][j] * (errors[j] - mean);
       }
-      variance += weights[i] * (errors[i] - mean) / count;
+      squares += weights[i] * (errors[i] - mean);
     }
-    deviation = Math.sqrt(Math.max(0, variance));
+    deviation = Math.sqrt(squares / (count + USUAL_ERRORS));
   }
 
   /// Returns the expected time of a tuning that was not measured.
@@ -97,8 +99,7 @@ final class CorrectedTimes {
     }
     double unknown = Math.sqrt(Math.max(OWN_VARIANCE, 1 + OWN_VARIANCE - known));
     return new Expected(
-        Math.log(predicted.applyAsDouble(tuning)) + correction,
-        Math.max(LEAST_DEVIATION, deviation * unknown));
+        Math.log(predicted.applyAsDouble(tuning)) + correction, deviation * unknown);
   }
 
   /// Returns the share by which nine of ten expected times are off at most, each expected from the

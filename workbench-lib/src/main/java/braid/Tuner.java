@@ -317,8 +317,9 @@ public final class Tuner<C extends Configuration> {
 
   /// Searches among all methods, transports, splits and streams that are not given, replayed and
   /// not: a simulation of this machine predicts every tuning ([#predictedOn] sets another machine),
-  /// at most a third of them are measured, in half of the [#budget], and the study has the fastest
-  /// of them. A line says what was measured.
+  /// at most a third of them are measured and the fastest race each other, in half of the
+  /// [#budget], and the study has those that may be the fastest. A line says what was measured. A
+  /// search that did not end goes on with its samples when it is run again.
   public Tuner<C> search() {
     SetOnce.check("search", draft.searches ? "search()" : null);
     draft.grid.whole();

@@ -142,7 +142,7 @@ class CrossoversTest {
     assertThat(table.stringColumn("basis").asList())
         .containsExactly(
             "measured", "predicted on h200x8", "predicted on h200x8", "predicted on h200x8");
-    assertThat(table.stringColumn("take").get(2)).isEqualTo("pipelined, 2 splits");
+    assertThat(table.stringColumn("take").get(2)).isEqualTo("pipelined, 4 splits");
     assertThat(table.stringColumn("time vs unfused").get(3)).isEqualTo("−50.0%");
     var plot = found.chart().getXYPlot();
     // Measured above predicted, in the same colours.
