@@ -40,9 +40,10 @@ import java.util.stream.Stream;
 /// finalists are left to a study. Its verdict is of new rounds only: the finalists were chosen
 /// because they were fast in the old ones, also by luck.
 ///
-/// The next batch follows from the batches so far and nothing else. So every rank searches alike,
-/// by rank 0's predictions and clock and the times of the slowest rank, and a search that is
-/// resumed with the batches of an interrupted one goes on where that one was.
+/// The next batch follows from the batches so far, with the time that each took, and nothing else.
+/// So every rank searches alike, by rank 0's predictions and clock and the times of the slowest
+/// rank, and a search that is resumed with the batches of an interrupted one goes on where that one
+/// was.
 final class Search {
   /// Share of all tunings that a search measures at most.
   static final double MOST_MEASURED = 1.0 / 3;
@@ -53,7 +54,7 @@ final class Search {
   private static final double EXPLORING = 0.3;
 
   /// New tunings of a batch. The pipelines of a batch exist at once.
-  static final int BATCH = 6;
+  private static final int BATCH = 6;
 
   /// Contenders of a batch, beside the fastest.
   private static final int RACING = 9;
@@ -61,7 +62,7 @@ final class Search {
   /// So few tunings are all left to the study.
   static final int MOST_FINALISTS = 8;
 
-  static final int EXPLORING_ROUNDS = Tuner.MIN_REPEATS;
+  private static final int EXPLORING_ROUNDS = Tuner.MIN_REPEATS;
 
   private static final int RACING_ROUNDS = 12;
 
@@ -91,7 +92,7 @@ final class Search {
 
   /// Predicted times.
   ///
-  /// @param machine name of the machine; empty if nothing is predicted
+  /// @param machine title of the described machine
   /// @param ratios predicted time of each tuning ÷ the reference's; without those of which the
   ///   simulation knows no time
   record Predictions(String machine, Map<Tuning, Double> ratios) {
@@ -231,10 +232,10 @@ final class Search {
   }
 
   /// Returns the times of a configuration in all rounds that had another one, too.
-  private double[] times(Configuration configuration, Configuration beside) {
+  private double[] times(Configuration configuration, Configuration partner) {
     return batches.stream()
         .map(Batch::study)
-        .filter(study -> nanos(study, beside).length > 0)
+        .filter(study -> nanos(study, partner).length > 0)
         .flatMapToDouble(study -> Arrays.stream(nanos(study, configuration)))
         .toArray();
   }

@@ -237,7 +237,7 @@ final class TunerRun {
       }
       predicted.put(counts.get(i), possible);
     }
-    return new Crossovers.Prediction(shared.getFirst(), predicted);
+    return new Crossovers.Prediction(shared.getFirst(), spec.toString(), predicted);
   }
 
   void requireNoSearch(String subject) {

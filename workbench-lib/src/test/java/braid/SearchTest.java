@@ -140,8 +140,9 @@ class SearchTest {
       var random = new Random(seed + 31L * before + tuning.toString().hashCode());
       return Arrays.stream(mood)
           .mapToObj(
-              of ->
-                  Math.round(nanos.getOrDefault(tuning, 0.0) * of * random.nextDouble(0.98, 1.02)))
+              factor ->
+                  Math.round(
+                      nanos.getOrDefault(tuning, 0.0) * factor * random.nextDouble(0.98, 1.02)))
           .toList();
     }
 

@@ -53,9 +53,10 @@ public record Crossovers(
   /// Times of an iteration that a simulation predicts.
   ///
   /// @param machine the described machine
+  /// @param problem the problem in one line
   /// @param nanos time of unfused and of each possible tuning, by size
   public record Prediction(
-      String machine, SequencedMap<Integer, SequencedMap<Overlap, Double>> nanos) {
+      String machine, String problem, SequencedMap<Integer, SequencedMap<Overlap, Double>> nanos) {
     public Prediction {
       nanos = new LinkedHashMap<>(new TreeMap<>(nanos));
       nanos.forEach(
@@ -148,13 +149,17 @@ public record Crossovers(
 
   /// Returns the ranges in one line.
   public String headline() {
+    return headline(prediction.map(each -> " on " + each.machine()).orElse(""));
+  }
+
+  private String headline(String machine) {
     var measured = words(ranges());
-    return prediction
-        .map(
-            predicted ->
-                "predicted on %s: %s".formatted(predicted.machine(), words(predictedRanges()))
-                    + (measured.isEmpty() ? "" : "; measured: " + measured))
-        .orElse(measured);
+    if (prediction.isEmpty()) {
+      return measured;
+    }
+    return "predicted%s: %s%s"
+        .formatted(
+            machine, words(predictedRanges()), measured.isEmpty() ? "" : "; measured: " + measured);
   }
 
   private static String words(List<Range> ranges) {
@@ -252,8 +257,9 @@ public record Crossovers(
         dashed.put(method.toString(), points);
       }
     }
+    // The legend names the machine.
     return CrossoverChart.of(
-        headline(),
+        headline(""),
         subtitle(),
         size.equals(ROWS) ? "rows (m)" : size,
         lines,
@@ -267,7 +273,7 @@ public record Crossovers(
 
   private String subtitle() {
     if (studies.isEmpty()) {
-      return "";
+      return prediction.map(Prediction::problem).orElse("");
     }
     var last = studies.lastEntry().getValue();
     return last.setting() + (size.equals(ROWS) ? ", and fewer rows\n" : "\n") + last.basis();

@@ -23,6 +23,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.IntStream;
 import org.jfree.chart.axis.LogAxis;
 import org.jfree.chart.renderer.xy.XYLineAndShapeRenderer;
+import org.jfree.chart.title.TextTitle;
 import org.jfree.chart.ui.Layer;
 import org.junit.jupiter.api.Test;
 
@@ -126,7 +127,9 @@ class CrossoversTest {
       predicted.put(ranks, times);
     }
     return new Crossovers(
-        Crossovers.RANKS, measured, Optional.of(new Crossovers.Prediction("h200x8", predicted)));
+        Crossovers.RANKS,
+        measured,
+        Optional.of(new Crossovers.Prediction("h200x8", "gemm", predicted)));
   }
 
   @Test
@@ -144,6 +147,8 @@ class CrossoversTest {
             "measured", "predicted on h200x8", "predicted on h200x8", "predicted on h200x8");
     assertThat(table.stringColumn("take").get(2)).isEqualTo("pipelined, 4 splits");
     assertThat(table.stringColumn("time vs unfused").get(3)).isEqualTo("−50.0%");
+    assertThat(found.chart().getTitle().getText())
+        .isEqualTo(found.headline().replace(" on h200x8", ""));
     var plot = found.chart().getXYPlot();
     // Measured above predicted, in the same colours.
     assertThat(plot.getDataset(0).getItemCount(0)).isEqualTo(1);
@@ -160,8 +165,9 @@ class CrossoversTest {
   @Test
   void theAxisIsLogarithmicForLargeRatios() {
     // 2.9 and 0.5.
-    assertThat(ofRanks(new TreeMap<>()).chart().getXYPlot().getRangeAxis())
-        .isInstanceOf(LogAxis.class);
+    var chart = ofRanks(new TreeMap<>()).chart();
+    assertThat(((TextTitle) chart.getSubtitle(0)).getText()).isEqualTo("gemm");
+    assertThat(chart.getXYPlot().getRangeAxis()).isInstanceOf(LogAxis.class);
     assertThat(crossovers().chart().getXYPlot().getRangeAxis()).isNotInstanceOf(LogAxis.class);
   }
 
@@ -171,7 +177,7 @@ class CrossoversTest {
     times.put(Overlap.ring(2), 1.0);
     var predicted = new TreeMap<Integer, SequencedMap<Overlap, Double>>();
     predicted.put(2, times);
-    assertThatThrownBy(() -> new Crossovers.Prediction("h200x8", predicted))
+    assertThatThrownBy(() -> new Crossovers.Prediction("h200x8", "gemm", predicted))
         .hasMessage(
             "a prediction needs times of unfused and 1 or more overlaps at each size but has [ring, 2 splits] at 2; leave the size out");
   }

@@ -278,6 +278,7 @@ public final class ChartGallery {
     return new Crossovers(
         Crossovers.RANKS,
         measured,
-        Optional.of(new Crossovers.Prediction("h200x8x4hosts, not calibrated", nanos)));
+        Optional.of(
+            new Crossovers.Prediction("h200x8x4hosts, not calibrated", spec.toString(), nanos)));
   }
 }
