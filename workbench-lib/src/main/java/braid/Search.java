@@ -76,6 +76,10 @@ final class Search {
   /// Fewest rounds of such an interval. With fewer, the whole ranges must not overlap.
   private static final int LEAST_ROUNDS = 10;
 
+  /// Share by which two pipelines of one tuning may differ, by the place of their memory and
+  /// threads. Rounds of one batch do not show it, since the batch builds each tuning once.
+  private static final double BUILD_MARGIN = 0.07;
+
   /// Standard deviations of a corrected prediction within which a tuning may be the fastest.
   private static final double DEVIATIONS = 2;
 
@@ -327,7 +331,7 @@ final class Search {
     var tuning = each.getKey();
     return times(tuning, fastest).length >= LEAST_ROUNDS
         ? excess(tuning, fastest).low() > 0
-        : each.getValue().low() > measured.get(fastest).high();
+        : 1 + each.getValue().low() > (1 + measured.get(fastest).high()) * (1 + BUILD_MARGIN);
   }
 
   /// Returns the fastest, and the contenders of the fewest rounds; none if few are left.

@@ -15,7 +15,9 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
 import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /// Compares searches with an exhaustive study of the same grid, on 2 thread ranks of the host
@@ -34,7 +36,10 @@ public final class SearchRegret {
   /// Fastest tunings of the exhaustive study that are measured again.
   private static final int FASTEST = 6;
 
-  private static final int LEAST_ROUNDS = 40;
+  private static final int LEAST_ROUNDS = 20;
+
+  /// Times that these are built and measured, since pipelines of one tuning differ, too.
+  private static final int BUILDS = 3;
 
   private SearchRegret() {}
 
@@ -90,8 +95,14 @@ public final class SearchRegret {
           (double) exhausted.measuredNanos()
               / exhausted.repeats()
               / (exhausted.trials().size() + 2);
-      int rounds = Math.max(LEAST_ROUNDS, (int) (judging * 1e9 / nanosEach / (judged.size() + 2)));
-      var truth = measure(spec, tuner -> tuner.overlaps(judged).repeats(rounds)).study();
+      int rounds =
+          Math.max(LEAST_ROUNDS, (int) (judging * 1e9 / BUILDS / nanosEach / (judged.size() + 2)));
+      var truth =
+          joined(
+              IntStream.range(0, BUILDS)
+                  .mapToObj(
+                      _ -> measure(spec, tuner -> tuner.overlaps(judged).repeats(rounds)).study())
+                  .toList());
       var best = fastest(truth);
       System.out.printf(
           "%s: %d tunings, %d rounds; then %d tunings, %d rounds: %s, %.2f ms of %.2f ms unfused%n",
@@ -99,7 +110,7 @@ public final class SearchRegret {
           all.size(),
           exhausted.repeats(),
           judged.size(),
-          rounds,
+          truth.repeats(),
           best,
           nanos(truth, best) / 1e6,
           truth.unfusedMedianNanos() / 1e6);
@@ -140,6 +151,30 @@ public final class SearchRegret {
     System.out.printf(
         "true best among the equals in %d of %d, or as fast as one of them in %d%n",
         held, regrets.size(), heldWithinNoise);
+  }
+
+  /// Returns studies of the same tunings as one.
+  private static Study<Overlap> joined(List<Study<Overlap>> studies) {
+    var first = studies.getFirst();
+    return new Study<>(
+        first.problem(),
+        first.ranks(),
+        first.seed(),
+        times(studies, Study::unfusedFirst),
+        times(studies, Study::unfusedAgain),
+        IntStream.range(0, first.trials().size())
+            .mapToObj(
+                i ->
+                    new Study.Trial<>(
+                        first.trials().get(i).configuration(),
+                        times(studies, study -> study.trials().get(i).nanos())))
+            .toList(),
+        first.reference());
+  }
+
+  private static List<Long> times(
+      List<Study<Overlap>> studies, Function<Study<Overlap>, List<Long>> times) {
+    return studies.stream().flatMap(study -> times.apply(study).stream()).toList();
   }
 
   private static void print(String name, List<Double> regrets) {
