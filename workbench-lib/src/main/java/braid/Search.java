@@ -285,7 +285,7 @@ final class Search {
   /// Returns new tunings that may be faster than the fastest, the most promising first.
   private List<Tuning> promising(SequencedMap<Tuning, Estimate> measured, int most) {
     var corrected = corrected(measured);
-    double fastest = Math.log1p(measured.get(fastest(measured)).value());
+    double fastest = Math.log1p(fastest(measured).getValue().value());
     var limits = new LinkedHashMap<Tuning, Double>();
     for (var tuning : all) {
       if (!measured.containsKey(tuning)) {
@@ -309,29 +309,29 @@ final class Search {
     return new CorrectedTimes(predictions::ratio, ratios);
   }
 
-  private static Tuning fastest(SequencedMap<Tuning, Estimate> measured) {
+  private static Map.Entry<Tuning, Estimate> fastest(SequencedMap<Tuning, Estimate> measured) {
     return measured.entrySet().stream()
         .min(Comparator.comparingDouble(each -> each.getValue().value()))
-        .orElseThrow()
-        .getKey();
+        .orElseThrow();
   }
 
   /// Returns the measured tunings that may be the fastest, fastest first.
   private List<Tuning> contenders(SequencedMap<Tuning, Estimate> measured) {
     var fastest = fastest(measured);
     return measured.entrySet().stream()
-        .filter(each -> !isSurelySlower(each, fastest, measured))
+        .filter(each -> !isSurelySlower(each, fastest))
         .sorted(Comparator.comparingDouble(each -> each.getValue().value()))
         .map(Map.Entry::getKey)
         .toList();
   }
 
   private boolean isSurelySlower(
-      Map.Entry<Tuning, Estimate> each, Tuning fastest, SequencedMap<Tuning, Estimate> measured) {
+      Map.Entry<Tuning, Estimate> each, Map.Entry<Tuning, Estimate> fastest) {
     var tuning = each.getKey();
-    return times(tuning, fastest).length >= LEAST_ROUNDS
-        ? excess(tuning, fastest).low() > 0
-        : 1 + each.getValue().low() > (1 + measured.get(fastest).high()) * (1 + BUILD_MARGIN);
+    var best = fastest.getKey();
+    return times(tuning, best).length >= LEAST_ROUNDS
+        ? excess(tuning, best).low() > 0
+        : 1 + each.getValue().low() > (1 + fastest.getValue().high()) * (1 + BUILD_MARGIN);
   }
 
   /// Returns the fastest, and the contenders of the fewest rounds; none if few are left.

@@ -27,6 +27,7 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -60,8 +61,9 @@ class SearchTest {
               all.set(found);
             }
           });
+      var found = Objects.requireNonNull(all.get());
       var nanos = new LinkedHashMap<Tuning, Double>();
-      Stream.concat(Stream.of(Overlap.unfused()), all.get().stream())
+      Stream.concat(Stream.of(Overlap.unfused()), found.stream())
           .forEach(
               tuning ->
                   nanos.put(
@@ -70,7 +72,7 @@ class SearchTest {
                           .simulate(MACHINE, 3)
                           .summary()
                           .medianNanos()));
-      return new Simulated(problem, all.get(), nanos);
+      return new Simulated(problem, found, nanos);
     }
 
     double nanos(Tuning tuning) {

@@ -16,6 +16,7 @@ import java.awt.BasicStroke;
 import java.awt.Color;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.TreeMap;
@@ -204,7 +205,7 @@ class CrossoversTest {
     var predicted = first.prediction().orElseThrow();
     assertThat(predicted.machine()).isEqualTo("h200x8x4hosts, not calibrated");
     // Four rows of each of 16 ranks are too few for 8 splits.
-    assertThat(predicted.nanos().get(16).keySet())
+    assertThat(Objects.requireNonNull(predicted.nanos().get(16)).keySet())
         .containsExactly(Overlap.unfused(), Overlap.pipelined(1));
     assertThat(predicted.nanos(2, Overlap.pipelined(8)))
         .isEqualTo(
