@@ -83,6 +83,7 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
     tuner.budget = auto.budget();
     tuner.grid.whole();
     tuner.searches = true;
+    tuner.decisions = decisions;
     return tuning(tuner.study(Tuning.class));
   }
 
@@ -131,7 +132,7 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
   }
 
   /// Problem and machine that a decision is valid for.
-  private SequencedMap<String, String> setting() {
+  SequencedMap<String, String> setting() {
     var backend = group.context().backend();
     var env = group.context().env();
     var setting = new LinkedHashMap<String, String>();
@@ -158,7 +159,7 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
   }
 
   /// Versions of everything that may change times.
-  private SequencedMap<String, String> versions() {
+  SequencedMap<String, String> versions() {
     var versions = new LinkedHashMap<String, String>();
     versions.put("braid", braid());
     versions.put("java", Runtime.version().toString());

@@ -34,6 +34,7 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.jfree.chart.JFreeChart;
@@ -341,7 +342,27 @@ public record Study<C extends Configuration>(
 
   /// Returns the configuration with the fewest splits and streams of [#best] and [#ties].
   public C simplest() {
-    return Stream.concat(Stream.of(best()), ties().stream())
+    return simplest(Double.POSITIVE_INFINITY);
+  }
+
+  /// Returns the simplest of those that take at most a share longer than the fastest of them, by
+  /// the times within each round: quotients of medians waste the pairs.
+  C simplest(double most) {
+    var best = best();
+    var equals = Stream.concat(Stream.of(best), ties().stream()).toList();
+    var ratios =
+        equals.stream()
+            .mapToDouble(
+                each ->
+                    1
+                        + PairedSamples.excess(
+                                doubles(nanos(best)), doubles(nanos(each)), Ranking.CONFIDENCE)
+                            .value())
+            .toArray();
+    double limit = Arrays.stream(ratios).min().orElse(1) * (1 + most);
+    return IntStream.range(0, ratios.length)
+        .filter(i -> ratios[i] <= limit)
+        .mapToObj(equals::get)
         .min(
             Comparator.<C>comparingInt(each -> each.count("splits", 1))
                 .thenComparingInt(each -> each.count("streams", 1))
