@@ -53,6 +53,7 @@ final class TunerRun {
   @Nullable Long seed;
   @Nullable Timing timing;
   @Nullable Machine machine;
+  @Nullable Integer starts;
 
   /// True if a step is code.
   boolean hasCode;
@@ -146,6 +147,11 @@ final class TunerRun {
     }
     grid.requireNone(steps);
     requireNoSearch("steps");
+    if (starts != null) {
+      throw new BraidException(
+          "starts build the pipelines of a problem anew but the tuner has steps, which you have built; leave it out, or call braid run --starts %d"
+              .formatted(starts));
+    }
     if (named.size() < 2) {
       throw new BraidException(
           "steps are compared with the first, so there must be 2 or more but were %d; add step(name, chain) or step(name, () -> ...)"
@@ -280,7 +286,7 @@ final class TunerRun {
               var work = new LinkedHashMap<Configuration, Supplier<Work>>();
               work.put(unfused, () -> pipelines.build(problem, unfused));
               tunings.forEach(tuning -> work.put(tuning, () -> pipelines.build(problem, tuning)));
-              return candidates(tunings.size(), RoundPlan.exactly(rounds), Optional.empty())
+              return candidates(tunings.size(), RoundPlan.exactly(rounds), Optional.empty(), 1)
                   .screen(work);
             },
             samples,
@@ -354,7 +360,7 @@ final class TunerRun {
         "the tuner's configurations",
         work.keySet().stream().map(String::valueOf).collect(Collectors.joining(", ")));
     int configurations = work.size() - 1;
-    return candidates(configurations, plan(configurations), machine())
+    return candidates(configurations, plan(configurations), machine(), starts())
         .study(
             work,
             reference -> {
@@ -365,7 +371,12 @@ final class TunerRun {
             notes);
   }
 
-  private Candidates candidates(int configurations, RoundPlan rounds, Optional<Machine> predicted) {
+  private int starts() {
+    return orElse(starts, searches ? Tuner.STARTS_OF_SEARCH : 1);
+  }
+
+  private Candidates candidates(
+      int configurations, RoundPlan rounds, Optional<Machine> predicted, int ofStarts) {
     return new Candidates(
         group,
         configurations,
@@ -373,7 +384,8 @@ final class TunerRun {
         orElse(warmup, Tuner.DEFAULT_WARMUP),
         form(),
         orElse(seed, ThreadLocalRandom.current().nextLong()),
-        predicted);
+        predicted,
+        ofStarts);
   }
 
   private Timing form() {

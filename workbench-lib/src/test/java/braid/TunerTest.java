@@ -52,6 +52,39 @@ class TunerTest {
   }
 
   @Test
+  void aStudyOfSeveralStartsIsOne() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var tuner = Tuner.on(world).gemm(SMALL.dtype(DType.FP32)).splits(1, 2);
+          var published = new Kept();
+          world.context().outbox(published);
+          var study = tuner.repeats(8).starts(3).predictedOn(Machine.h200x8()).run();
+          assertThat(study.starts()).containsExactly(3, 3, 3);
+          assertThat(study.trials()).allMatch(trial -> trial.nanos().size() == 9);
+          assertThat(study.fastestOfStarts()).hasSize(3);
+          assertThat(study.headline()).contains("; fastest in 3 starts: ");
+          assertThat(study.prediction()).isPresent();
+          assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
+          if (world.rank() == 0) {
+            assertThat(published.published()).hasSize(1);
+          }
+          assertThatThrownBy(() -> Tuner.on(world).gemm(SMALL).starts(0))
+              .hasMessage("starts must be 1..100 but was 0; try starts(3)");
+          assertThatThrownBy(
+                  () ->
+                      Tuner.on(world)
+                          .steps("code")
+                          .step("one", () -> {})
+                          .step("two", () -> {})
+                          .starts(2)
+                          .run())
+              .hasMessage(
+                  "starts build the pipelines of a problem anew but the tuner has steps, which you have built; leave it out, or call braid run --starts 2");
+        });
+  }
+
+  @Test
   void aDescribedMachinePredictsEveryConfiguration() {
     LocalRanks.run(
         2,

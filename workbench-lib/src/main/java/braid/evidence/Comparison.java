@@ -240,7 +240,7 @@ public record Comparison(
         trials,
         readings(turns, Study::unfusedReadings),
         first.reference(),
-        Optional.empty(),
+        trials.size() == first.trials().size() ? first.prediction() : Optional.empty(),
         turns.stream().mapToLong(Study::measuredNanos).sum(),
         turns.stream().flatMap(turn -> startsOf(turn).stream()).toList());
   }

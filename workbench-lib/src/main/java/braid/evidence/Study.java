@@ -462,7 +462,8 @@ public record Study<C extends Configuration>(
         Ranking.of(
             doubles(unfusedFirst),
             doubles(unfusedAgain),
-            trials.stream().map(t -> doubles(t.nanos())).toList());
+            trials.stream().map(t -> doubles(t.nanos())).toList(),
+            starts);
     return timesCount() ? ranking : ranking.unjudged();
   }
 
