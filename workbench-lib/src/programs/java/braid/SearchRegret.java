@@ -15,9 +15,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.Function;
 import java.util.function.UnaryOperator;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /// Compares searches with an exhaustive study of the same grid, on 2 thread ranks of the host
@@ -98,11 +96,10 @@ public final class SearchRegret {
       int rounds =
           Math.max(LEAST_ROUNDS, (int) (judging * 1e9 / BUILDS / nanosEach / (judged.size() + 2)));
       var truth =
-          joined(
-              IntStream.range(0, BUILDS)
-                  .mapToObj(
-                      _ -> measure(spec, tuner -> tuner.overlaps(judged).repeats(rounds)).study())
-                  .toList());
+          measure(
+                  spec,
+                  tuner -> tuner.overlaps(judged).starts(BUILDS).repeats(BUILDS * rounds))
+              .study();
       var best = fastest(truth);
       System.out.printf(
           "%s: %d tunings, %d rounds; then %d tunings, %d rounds: %s, %.2f ms of %.2f ms unfused%n",
@@ -151,30 +148,6 @@ public final class SearchRegret {
     System.out.printf(
         "true best among the equals in %d of %d, or as fast as one of them in %d%n",
         held, regrets.size(), heldWithinNoise);
-  }
-
-  /// Returns studies of the same tunings as one.
-  private static Study<Overlap> joined(List<Study<Overlap>> studies) {
-    var first = studies.getFirst();
-    return new Study<>(
-        first.problem(),
-        first.ranks(),
-        first.seed(),
-        times(studies, Study::unfusedFirst),
-        times(studies, Study::unfusedAgain),
-        IntStream.range(0, first.trials().size())
-            .mapToObj(
-                i ->
-                    new Study.Trial<>(
-                        first.trials().get(i).configuration(),
-                        times(studies, study -> study.trials().get(i).nanos())))
-            .toList(),
-        first.reference());
-  }
-
-  private static List<Long> times(
-      List<Study<Overlap>> studies, Function<Study<Overlap>, List<Long>> times) {
-    return studies.stream().flatMap(study -> times.apply(study).stream()).toList();
   }
 
   private static void print(String name, List<Double> regrets) {
