@@ -16,6 +16,7 @@ import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /// Compares searches with an exhaustive study of the same grid, on 2 thread ranks of the host
@@ -24,8 +25,9 @@ import java.util.stream.Stream;
 ///
 /// The fastest of many noisy times is fast by luck, too. So the tunings that the searches chose and
 /// the fastest of the exhaustive study are measured once more, together and long: the true best is
-/// the fastest there, and the regret of a search is its tuning's time there ÷ the best's - 1. A
-/// regret is significant if its interval, of 95% confidence, excludes zero. Also printed is whether
+/// the fastest there, and the regret of a search is its tuning's time there ÷ the best's - 1: the
+/// median of the quotients within a round, since the whole machine may be faster for seconds and
+/// slower for others. A regret is significant if its interval, of 95% confidence, excludes zero. Also printed is whether
 /// the true best is the chosen tuning or one that the search does not call slower, and the share of
 /// the grid that was measured.
 public final class SearchRegret {
@@ -113,10 +115,11 @@ public final class SearchRegret {
           truth.unfusedMedianNanos() / 1e6);
       for (var each : found) {
         var chosen = Decision.taken(each.study());
-        var regret = truth.excess(chosen, best);
-        boolean isSignificant = regret.low() > 0;
-        regrets.add(regret.value());
-        significant.add(isSignificant ? regret.value() : 0);
+        double regret = quotient(truth, chosen, best) - 1;
+        var interval = truth.excess(chosen, best);
+        boolean isSignificant = interval.low() > 0;
+        regrets.add(regret);
+        significant.add(isSignificant ? regret : 0);
         var equals =
             Stream.concat(
                     Stream.of(each.study().best()),
@@ -132,9 +135,9 @@ public final class SearchRegret {
         System.out.printf(
             "  %s, regret %.1f%% (%.1f to %.1f)%s, true best %s, %d rounds; %s%n",
             chosen,
-            100 * regret.value(),
-            100 * regret.low(),
-            100 * regret.high(),
+            100 * regret,
+            100 * interval.low(),
+            100 * interval.high(),
             isSignificant ? "" : ", not significant",
             holds
                 ? "among its equals"
@@ -207,9 +210,34 @@ public final class SearchRegret {
         Objects.requireNonNull(study.get()), Objects.requireNonNullElse(line.get(), ""));
   }
 
+  /// Returns the tuning that takes least beside the reference in the same round.
   private static Overlap fastest(Study<Overlap> study) {
-    var fastest = study.fastest();
-    return study.medianNanos(fastest) < study.unfusedMedianNanos() ? fastest : study.reference();
+    return Stream.concat(
+            Stream.of(study.reference()), study.trials().stream().map(Study.Trial::configuration))
+        .min(Comparator.comparingDouble(each -> quotient(study, each, study.reference())))
+        .orElseThrow();
+  }
+
+  /// Returns the median of the quotients of two tunings' times in the same round.
+  private static double quotient(Study<Overlap> study, Overlap tuning, Overlap than) {
+    var times = rounds(study, tuning);
+    var others = rounds(study, than);
+    var quotients =
+        IntStream.range(0, times.size())
+            .mapToDouble(round -> (double) times.get(round) / others.get(round))
+            .sorted()
+            .toArray();
+    return quotients[quotients.length / 2];
+  }
+
+  private static List<Long> rounds(Study<Overlap> study, Overlap tuning) {
+    return tuning.equals(study.reference())
+        ? study.unfusedFirst()
+        : study.trials().stream()
+            .filter(trial -> trial.configuration().equals(tuning))
+            .findFirst()
+            .orElseThrow()
+            .nanos();
   }
 
   private static double nanos(Study<Overlap> study, Overlap tuning) {
