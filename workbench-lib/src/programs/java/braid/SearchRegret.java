@@ -27,9 +27,9 @@ import java.util.stream.Stream;
 /// the fastest of the exhaustive study are measured once more, together and long: the true best is
 /// the fastest there, and the regret of a search is its tuning's time there ÷ the best's - 1: the
 /// median of the quotients within a round, since the whole machine may be faster for seconds and
-/// slower for others. A regret is significant if its interval, of 95% confidence, excludes zero. Also printed is whether
-/// the true best is the chosen tuning or one that the search does not call slower, and the share of
-/// the grid that was measured.
+/// slower for others. A regret is significant if its interval, of 95% confidence, excludes zero.
+/// Also printed is whether the true best is the chosen tuning or one that the search does not call
+/// slower, and the share of the grid that was measured.
 public final class SearchRegret {
   private static final int RANKS = 2;
 
@@ -98,9 +98,7 @@ public final class SearchRegret {
       int rounds =
           Math.max(LEAST_ROUNDS, (int) (judging * 1e9 / BUILDS / nanosEach / (judged.size() + 2)));
       var truth =
-          measure(
-                  spec,
-                  tuner -> tuner.overlaps(judged).starts(BUILDS).repeats(BUILDS * rounds))
+          measure(spec, tuner -> tuner.overlaps(judged).starts(BUILDS).repeats(BUILDS * rounds))
               .study();
       var best = fastest(truth);
       System.out.printf(
