@@ -217,9 +217,9 @@ public final class SearchRegret {
   }
 
   /// Returns the median of the quotients of two tunings' times in the same round.
-  private static double quotient(Study<Overlap> study, Overlap tuning, Overlap than) {
+  private static double quotient(Study<Overlap> study, Overlap tuning, Overlap base) {
     var times = rounds(study, tuning);
-    var others = rounds(study, than);
+    var others = rounds(study, base);
     var quotients =
         IntStream.range(0, times.size())
             .mapToDouble(round -> (double) times.get(round) / others.get(round))
