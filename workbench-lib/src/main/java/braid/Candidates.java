@@ -13,7 +13,6 @@ import braid.internal.report.statistics.Rounds;
 import braid.internal.report.value.Caveats;
 import braid.model.Configuration;
 import braid.model.HardwareReading;
-import braid.model.MimeBundle;
 import braid.model.Timing;
 import braid.schedule.simulation.Machine;
 import java.nio.ByteBuffer;
@@ -23,7 +22,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
-import java.util.UUID;
 import java.util.function.Function;
 import java.util.function.Supplier;
 
@@ -39,7 +37,7 @@ final class Candidates {
   private final long order;
   private final Optional<Machine> machine;
   private final int configurations;
-  private final int starts;
+  private final int builds;
   private int roundsBefore;
   private Optional<ProgressBar> progress = Optional.empty();
 
@@ -47,7 +45,7 @@ final class Candidates {
   /// @param warmup untimed iterations before each measurement
   /// @param seed seed of the order; rank 0's counts
   /// @param machine machine of the predictions; empty for none
-  /// @param starts number of times that everything is built and measured; the plan is for all
+  /// @param builds number of times that everything is built and measured; the plan is for all
   Candidates(
       ProcessGroup group,
       int configurations,
@@ -56,10 +54,10 @@ final class Candidates {
       Timing form,
       long seed,
       Optional<Machine> machine,
-      int starts) {
+      int builds) {
     this.group = group;
-    this.plan = plan.ofEach(starts);
-    this.starts = starts;
+    this.plan = plan.ofEach(builds);
+    this.builds = builds;
     this.warmup = warmup;
     this.form = form;
     this.machine = machine;
@@ -78,8 +76,7 @@ final class Candidates {
   /// Shows a line beside the progress, on rank 0.
   private void note(String line) {
     if (group.rank() == ROOT) {
-      var outbox = RankContext.current().outbox();
-      outbox.display(MimeBundle.text(line).asProgress(), "note-" + UUID.randomUUID());
+      RankContext.current().outbox().note(line);
     }
   }
 
@@ -146,10 +143,10 @@ final class Candidates {
       List<String> notes) {
     begin(
         "tuning",
-        configurations + 1 + (configurations + 2) * plan.first() * starts,
+        configurations + 1 + (configurations + 2) * plan.first() * builds,
         "building and verifying %d configurations".formatted(configurations + 1));
     int least = Ranking.leastRounds(configurations);
-    int most = starts * plan.mostRounds();
+    int most = builds * plan.mostRounds();
     if (most < least) {
       note(
           "%d rounds are too few to call one of %d configurations better; it takes %d: repeats(%d)"
@@ -159,8 +156,8 @@ final class Candidates {
     notes.forEach(this::note);
     try (var _ = Progress.reportedElsewhere()) {
       var studies = new ArrayList<Study<?>>();
-      for (int start = 1; start <= starts; start++) {
-        boolean first = start == 1;
+      for (int build = 1; build <= builds; build++) {
+        boolean first = build == 1;
         studies.add(
             built(
                 work,
@@ -176,7 +173,7 @@ final class Candidates {
                 }));
         roundsBefore += studies.getLast().repeats();
       }
-      var study = starts == 1 ? studies.getFirst() : Comparison.pooled(studies);
+      var study = builds == 1 ? studies.getFirst() : Comparison.ofBuilds(studies);
       progress.ifPresent(
           bar -> {
             bar.finish("done after " + study.repeats() + " rounds");
@@ -266,6 +263,7 @@ final class Candidates {
                 .filter(_ -> group.rank() == ROOT)
                 .map(described -> predicted(described, candidates)),
             measuredNanos,
+            List.of(),
             List.of());
     return Study.fromJson(group.broadcast(study.toJson(), ROOT));
   }

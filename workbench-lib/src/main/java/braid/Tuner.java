@@ -96,8 +96,8 @@ public final class Tuner<C extends Configuration> {
   /// Largest number of ranks that [#sweepRanks] predicts.
   public static final int MAX_RANKS = 1024;
 
-  static final int STARTS_OF_SEARCH = 3;
-  private static final int MAX_STARTS = 100;
+  static final int BUILDS_OF_SEARCH = 3;
+  private static final int MAX_BUILDS = 100;
   public static final int MAX_REPEATS = Study.MAX_REPEATS;
 
   /// Untimed iterations before each measurement, which refill caches that others used.
@@ -331,11 +331,11 @@ public final class Tuner<C extends Configuration> {
 
   /// Builds and measures everything several times, each time for its share of the rounds or budget;
   /// once by default, and three times after a [#search]. Pipelines of one tuning differ, for
-  /// example by where their memory lies, which the rounds of one start do not show; intervals then
-  /// also contain what each start says by itself. `braid run --starts` starts fresh ranks too.
-  public Tuner<C> starts(int number) {
-    SetOnce.check("starts", draft.starts);
-    draft.starts = within("starts", number, 1, MAX_STARTS, STARTS_OF_SEARCH);
+  /// example by where their memory lies, which the rounds of one build do not show; intervals then
+  /// also contain what each build says by itself. `braid run --starts` uses fresh ranks, too.
+  public Tuner<C> builds(int number) {
+    SetOnce.check("builds", draft.builds);
+    draft.builds = within("builds", number, 1, MAX_BUILDS, BUILDS_OF_SEARCH);
     return this;
   }
 

@@ -53,7 +53,7 @@ final class TunerRun {
   @Nullable Long seed;
   @Nullable Timing timing;
   @Nullable Machine machine;
-  @Nullable Integer starts;
+  @Nullable Integer builds;
 
   /// True if a step is code.
   boolean hasCode;
@@ -147,10 +147,10 @@ final class TunerRun {
     }
     grid.requireNone(steps);
     requireNoSearch("steps");
-    if (starts != null) {
+    if (builds != null) {
       throw new BraidException(
-          "starts build the pipelines of a problem anew but the tuner has steps, which you have built; leave it out, or call braid run --starts %d"
-              .formatted(starts));
+          "builds are of the pipelines of a problem but the tuner has steps, which you have built; leave it out, or call braid run --starts %d"
+              .formatted(builds));
     }
     if (named.size() < 2) {
       throw new BraidException(
@@ -360,7 +360,7 @@ final class TunerRun {
         "the tuner's configurations",
         work.keySet().stream().map(String::valueOf).collect(Collectors.joining(", ")));
     int configurations = work.size() - 1;
-    return candidates(configurations, plan(configurations), machine(), starts())
+    return candidates(configurations, plan(configurations), machine(), builds())
         .study(
             work,
             reference -> {
@@ -371,12 +371,12 @@ final class TunerRun {
             notes);
   }
 
-  private int starts() {
-    return orElse(starts, searches ? Tuner.STARTS_OF_SEARCH : 1);
+  private int builds() {
+    return orElse(builds, searches ? Tuner.BUILDS_OF_SEARCH : 1);
   }
 
   private Candidates candidates(
-      int configurations, RoundPlan rounds, Optional<Machine> predicted, int ofStarts) {
+      int configurations, RoundPlan rounds, Optional<Machine> predicted, int times) {
     return new Candidates(
         group,
         configurations,
@@ -385,7 +385,7 @@ final class TunerRun {
         form(),
         orElse(seed, ThreadLocalRandom.current().nextLong()),
         predicted,
-        ofStarts);
+        times);
   }
 
   private Timing form() {

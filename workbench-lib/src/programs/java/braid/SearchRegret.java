@@ -98,7 +98,7 @@ public final class SearchRegret {
       int rounds =
           Math.max(LEAST_ROUNDS, (int) (judging * 1e9 / BUILDS / nanosEach / (judged.size() + 2)));
       var truth =
-          measure(spec, tuner -> tuner.overlaps(judged).starts(BUILDS).repeats(BUILDS * rounds))
+          measure(spec, tuner -> tuner.overlaps(judged).builds(BUILDS).repeats(BUILDS * rounds))
               .study();
       var best = fastest(truth);
       System.out.printf(
