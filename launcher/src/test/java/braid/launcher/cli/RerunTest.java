@@ -20,7 +20,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Base64;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -49,13 +48,7 @@ class RerunTest {
 
   @BeforeEach
   void deleteEarlierRuns() throws IOException {
-    try (var files = Files.walk(directory)) {
-      for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
-        if (!file.equals(directory)) {
-          Files.delete(file);
-        }
-      }
-    }
+    process.clear();
   }
 
   private Ran braid(String... arguments) throws IOException {
