@@ -97,6 +97,11 @@ final class TunerRun {
           "a decision needs 2 or more ranks but group `%s` has 1: one rank has nothing to communicate; try -n 4"
               .formatted(group.name()));
     }
+    if (group.context().backend().ranksPerDevice() != 1) {
+      throw new BraidException(
+          "a decision needs times that count but %s; decide with a GPU per rank, or with --backend host"
+              .formatted(Caveats.SHARED));
+    }
     return AutoTuning.of(group, problem, null).decision(study(Tuning.class));
   }
 

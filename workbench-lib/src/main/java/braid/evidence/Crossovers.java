@@ -3,6 +3,7 @@ package braid.evidence;
 import braid.internal.report.EvidenceDisplay;
 import braid.internal.report.TableTypes;
 import braid.internal.report.chart.CrossoverChart;
+import braid.internal.report.value.Caveats;
 import braid.internal.report.value.Percent;
 import braid.model.BraidException;
 import braid.model.Displayable;
@@ -37,12 +38,13 @@ public record Crossovers(
   public static final String RANKS = "ranks";
 
   private static final String UNDECIDED = "undecided";
+  private static final String NOT_JUDGED = "not judged";
   private static final double NANOS_PER_MILLI = 1e6;
 
   /// Consecutive sizes with one answer.
   ///
   /// @param size name of the size
-  /// @param answer method, or `undecided`
+  /// @param answer method, `undecided` or `not judged`
   public record Range(String size, int from, int to, String answer) {
     @Override
     public String toString() {
@@ -99,11 +101,12 @@ public record Crossovers(
     this(ROWS, studies, Optional.empty());
   }
 
-  /// Returns the method that a study answers with: of the tuning to take, or `undecided` if the
-  /// measurements do not show whether that is the fastest method.
+  /// Returns the method that a study answers with: of the tuning to take, `undecided` if the
+  /// measurements do not show whether that is the fastest method, or `not judged` if its times are
+  /// no evidence.
   private static String answer(Study<Overlap> study) {
     if (!study.timesCount()) {
-      return UNDECIDED;
+      return NOT_JUDGED;
     }
     var best = study.best().method();
     boolean unclear = study.undecided().stream().anyMatch(each -> each.method() != best);
@@ -149,17 +152,32 @@ public record Crossovers(
 
   /// Returns the ranges in one line.
   public String headline() {
-    return headline(prediction.map(each -> " on " + each.machine()).orElse(""));
+    return headline(prediction.map(each -> " on " + each.machine()).orElse(""))
+        + caveat().map(each -> "; " + each).orElse("");
   }
 
   private String headline(String machine) {
     var measured = words(ranges());
-    if (prediction.isEmpty()) {
-      return measured;
+    if (prediction.isPresent()) {
+      measured =
+          "predicted%s: %s%s"
+              .formatted(
+                  machine,
+                  words(predictedRanges()),
+                  measured.isEmpty() ? "" : "; measured: " + measured);
     }
-    return "predicted%s: %s%s"
-        .formatted(
-            machine, words(predictedRanges()), measured.isEmpty() ? "" : "; measured: " + measured);
+    return measured;
+  }
+
+  /// Returns what limits the measured times: all studies ran on the same ranks.
+  private Optional<String> caveat() {
+    return studies.values().stream()
+        .findFirst()
+        .flatMap(
+            study ->
+                study.timesCount()
+                    ? Caveats.oneRank(study.problem(), study.ranks())
+                    : Optional.of(Caveats.SHARED));
   }
 
   private static String words(List<Range> ranges) {
@@ -184,11 +202,11 @@ public record Crossovers(
           var excess = study.excess(chosen, study.reference());
           sizes.append(count);
           basis.append("measured");
-          taken.append(chosen.toString());
-          time.append(study.medianNanos(chosen) / NANOS_PER_MILLI);
+          taken.append(counts ? chosen.toString() : "–");
+          time.append(counts ? study.medianNanos(chosen) / NANOS_PER_MILLI : Double.NaN);
           unfused.append(study.unfusedMedianNanos() / NANOS_PER_MILLI);
           change.append(
-              chosen.equals(study.reference())
+              !counts || chosen.equals(study.reference())
                   ? "–"
                   : "%s (%s%%)".formatted(Percent.change(excess), Percent.interval(excess)));
           answer.append(answer(study));
@@ -213,7 +231,7 @@ public record Crossovers(
                               : Percent.change(new Estimate(excess, excess, excess, 0)));
                       answer.append(chosen.method().toString());
                     }));
-    var table = Table.create("crossovers", sizes);
+    var table = Table.create("crossovers" + caveat().map(each -> "; " + each).orElse(""), sizes);
     if (prediction.isPresent()) {
       table.addColumns(basis);
     }
@@ -276,7 +294,10 @@ public record Crossovers(
       return prediction.map(Prediction::problem).orElse("");
     }
     var last = studies.lastEntry().getValue();
-    return last.setting() + (size.equals(ROWS) ? ", and fewer rows\n" : "\n") + last.basis();
+    return caveat().map(each -> each + "; ").orElse("")
+        + last.setting()
+        + (size.equals(ROWS) ? ", and fewer rows\n" : "\n")
+        + last.basis();
   }
 
   @Override

@@ -242,8 +242,9 @@ final class StudyText {
         .formatted(study.repeats(), Percent.of(ranking.noiseFloor()));
   }
 
+  /// Returns what would decide the study; empty if more rounds have no use.
   Optional<String> advice() {
-    if (!study.timesCount()) {
+    if (!study.timesCount() || study.ranks() == 1) {
       return Optional.empty();
     }
     int configurations = study.trials().size();

@@ -15,6 +15,7 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.function.Supplier;
 import org.jfree.chart.JFreeChart;
 import org.jfree.chart.title.TextTitle;
@@ -110,7 +111,23 @@ class SharedGpuTest {
     assertThat(overview.text()).startsWith("2 configurations; " + NOTE);
     PROFILES.charts().values().forEach(SharedGpuTest::assertNoted);
     assertNoted(Charts.bars(ProfileSet.compared(List.of(PROFILES)), "pattern", "median ms"));
-    assertNoted(Charts.bars(Study.compared(List.of(STUDY)), "method", "vs unfused %"));
+    var empty = Charts.bars(Study.compared(List.of(STUDY)), "method", "vs unfused %");
+    assertNoted(empty);
+    assertThat(empty.getCategoryPlot().getDataset().getColumnCount()).isZero();
+    assertThat(ChartImage.svg(empty)).contains("no bar has a value of vs unfused %");
+  }
+
+  @Test
+  void crossoversGiveNoVerdict() {
+    var found = new Crossovers(new TreeMap<>(Map.of(64, STUDY, 512, STUDY)));
+    assertThat(found.headline()).isEqualTo("m = 64 to 512: not judged; " + NOTE);
+    assertNoted(found.display().text());
+    var table = found.table();
+    for (var name : List.of("take", "time vs unfused")) {
+      assertThat(table.stringColumn(name).asList()).containsExactly("–", "–");
+    }
+    assertThat(table.doubleColumn("median ms").countMissing()).isEqualTo(2);
+    assertNoted(found.chart());
   }
 
   private static ProfileSet other() {

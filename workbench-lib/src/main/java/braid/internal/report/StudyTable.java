@@ -65,8 +65,11 @@ public final class StudyTable {
                   TimeScale.digits(all.doubleColumn("p10 ms").getDouble(row)),
                   TimeScale.digits(all.doubleColumn("p90 ms").getDouble(row))));
     }
-    var columns =
-        new ArrayList<Column<?>>(List.of(names, all.column("verdict"), all.column("median ms")));
+    var columns = new ArrayList<Column<?>>(List.of(names));
+    if (ranked.isJudged()) {
+      columns.add(all.column("verdict"));
+    }
+    columns.add(all.column("median ms"));
     if (all.containsColumn("predicted ms")) {
       columns.add(all.column("predicted ms"));
     }

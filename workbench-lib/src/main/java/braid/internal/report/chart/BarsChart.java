@@ -58,7 +58,8 @@ public final class BarsChart {
     var byPlace = new HashMap<List<String>, Bar>();
     double least = 0;
     double most = 0;
-    for (var bar : bars) {
+    boolean empty = bars.stream().allMatch(bar -> Double.isNaN(bar.value));
+    for (var bar : empty ? List.<Bar>of() : bars) {
       data.addValue(bar.value, bar.series, bar.name);
       byPlace.put(List.of(bar.series, bar.name), bar);
       if (Double.isNaN(bar.value)) {
@@ -84,6 +85,8 @@ public final class BarsChart {
     plot.setRangeGridlineStroke(Theme.HAIRLINE);
     plot.setRangeZeroBaselineVisible(true);
     plot.setRangeZeroBaselinePaint(Theme.REFERENCE);
+    plot.setNoDataMessage("no bar has a value of " + label);
+    plot.setNoDataMessageFont(Theme.TICK);
     int longest = texts.values().stream().mapToInt(String::length).max().orElse(0);
     plot.setInsets(new RectangleInsets(2, 2, 2, TEXT_GAP_PX + Theme.SMALL_LETTER_PX * longest));
     var chart = Theme.titled(title, subtitle, plot);
@@ -173,7 +176,7 @@ public final class BarsChart {
       var data = getDataset();
       return AROUND_BARS_PX
           + (data.getRowCount() > 1 ? LEGEND_PX : 0)
-          + data.getColumnCount() * (GROUP_GAP_PX + BAR_PX * most(data));
+          + Math.max(1, data.getColumnCount()) * (GROUP_GAP_PX + BAR_PX * most(data));
     }
   }
 
