@@ -182,6 +182,12 @@ def gemm_all_reduce(w):
 
     bench(w, "two_shot_all_reduce_", two_shot)
 
+    def one_shot():
+        torch.mm(mine, weight, out=own)
+        torch.ops.symm_mem.one_shot_all_reduce(own, "sum", group)
+
+    bench(w, "one_shot_all_reduce", one_shot)
+
 
 def gemm_beside_all_gather(w):
     m, n, k = w["m"], w["n"], w["k"]

@@ -6,6 +6,7 @@ import braid.model.GemmSpec;
 import braid.model.Method;
 import braid.model.Overlap;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.OptionalDouble;
 
@@ -19,10 +20,22 @@ public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble
   /// Elements per rank of a collective beside a GEMM: 64 MiB.
   private static final int BESIDE = 32 << 20;
 
-  private static final List<Integer> SMALL_ROWS = List.of(512, 1024, 2048, 4096);
+  private static final int LARGE_ROWS = 8192;
+  private static final int MOST_ROWS = 16384;
+
+  /// Rows of a decoded batch: only an all-reduce can have fewer rows than ranks.
+  private static final List<Integer> FEWEST_ROWS = List.of(1, 16);
+
+  private static final int SMALL_ROWS = 64;
+
+  /// Output columns, and depth per rank, of a smaller model's layer.
+  private static final int NARROW_COLUMNS = 7168;
+
+  private static final int NARROW_DEPTH = 1536;
   private static final List<Integer> SPLITS = List.of(1, 2, 4, 8);
 
-  /// Returns the layers of a large model with 8192 rows, then with fewer.
+  /// Returns the layers of a large model with 8192 rows, then with other numbers of rows, and the
+  /// all-reduce of a smaller model.
   static List<GemmWorkload> all(int ranks, DType dtype, int divisor) {
     var all = new ArrayList<GemmWorkload>();
     int hidden = 8192 / divisor;
@@ -52,12 +65,27 @@ public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble
             "GEMM beside all-gather",
             GemmSpec.besideAllGather(hidden, hidden, hidden, beside),
             OptionalDouble.of(1.05)));
-    for (int rows : SMALL_ROWS) {
-      int m = rows / divisor;
-      all.add(small(ranks, "all-gather GEMM", GemmSpec.allGatherGemm(m, wide, hidden)));
-      all.add(small(ranks, "GEMM reduce-scatter", GemmSpec.gemmReduceScatter(m, hidden, wide)));
-      all.add(small(ranks, "GEMM all-reduce", GemmSpec.gemmAllReduce(m, hidden, wide)));
+    for (int rows = SMALL_ROWS; rows <= MOST_ROWS; rows *= 2) {
+      int m = Math.max(ranks, rows / divisor);
+      if (rows != LARGE_ROWS) {
+        all.add(small(ranks, "all-gather GEMM", GemmSpec.allGatherGemm(m, wide, hidden)));
+        all.add(small(ranks, "GEMM reduce-scatter", GemmSpec.gemmReduceScatter(m, hidden, wide)));
+      }
     }
+    var rows = new ArrayList<>(FEWEST_ROWS);
+    for (int more = SMALL_ROWS; more <= MOST_ROWS; more *= 2) {
+      rows.add(more);
+    }
+    int columns = Math.max(1, NARROW_COLUMNS / divisor);
+    int depth = Math.max(1, NARROW_DEPTH / divisor) * ranks;
+    for (int each : rows) {
+      int m = Math.max(1, each / divisor);
+      all.add(small(ranks, "GEMM all-reduce", GemmSpec.gemmAllReduce(m, hidden, wide)));
+      all.add(small(ranks, "GEMM all-reduce", GemmSpec.gemmAllReduce(m, columns, depth)));
+    }
+    // A divisor makes some sizes equal.
+    var names = new HashSet<String>();
+    all.removeIf(each -> !names.add(each.name));
     return all.stream().map(each -> each.dtype(dtype)).toList();
   }
 

@@ -29,12 +29,14 @@ public sealed interface Workload permits GemmWorkload, AttentionWorkload {
     return List.copyOf(all);
   }
 
-  /// Returns the workloads with a text in their name.
+  /// Returns the workloads with one of some texts in their name.
+  ///
+  /// @param only the texts, separated by `;`
   static List<Workload> named(List<Workload> workloads, String only) {
-    var part = only.toLowerCase(Locale.ROOT);
+    var parts = List.of(only.toLowerCase(Locale.ROOT).split("\\s*;\\s*"));
     var some =
         workloads.stream()
-            .filter(each -> each.name().toLowerCase(Locale.ROOT).contains(part))
+            .filter(each -> parts.stream().anyMatch(each.name().toLowerCase(Locale.ROOT)::contains))
             .toList();
     if (some.isEmpty()) {
       throw new BraidException(

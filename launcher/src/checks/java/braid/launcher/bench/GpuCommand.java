@@ -79,8 +79,8 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
 
   @Option(
       names = "--only",
-      paramLabel = "TEXT",
-      description = "Only workloads with this text in their name. Default: all.")
+      paramLabel = "TEXT[;TEXT...]",
+      description = "Only workloads with one of these texts in their name. Default: all.")
   private String only = "";
 
   @Option(
