@@ -10,8 +10,8 @@ import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Problem;
-import braid.model.TokenLayout;
 import braid.model.Tuning;
+import braid.schedule.Tokens;
 
 /// Checks whether a group can solve a problem with an overlap; an error names the nearest feasible
 /// choice.
@@ -55,15 +55,25 @@ final class Feasibility {
 
   private static void check(AttentionSpec spec, ContextParallel tuning, ProcessGroup group) {
     atLeastOneEach("sequence", "token", spec.sequence(), Members.of(group));
+    Tokens.without(spec, group.size())
+        .ifPresent(
+            rank -> {
+              throw new BraidException(
+                  "layout must give each of the %d ranks of group `%s` a token but %s gives rank %d none; try layout(TokenLayout.ZIGZAG)"
+                      .formatted(group.size(), group.name(), spec.layout(), rank));
+            });
     tuning.check(spec, group.size());
     int most = tuning.mostSplits(spec, group.size());
     if (tuning.splits() > most) {
       var divided =
           switch (tuning.method()) {
             case RING, ALL_GATHER_KV, UNFUSED ->
-                spec.layout() == TokenLayout.ZIGZAG
-                    ? "tokens of the smallest half shard"
-                    : "tokens of the smallest shard";
+                switch (spec.layout()) {
+                  case CONTIGUOUS -> "tokens of the smallest shard";
+                  case ZIGZAG -> "tokens of the smallest half shard";
+                  case PER_SEQUENCE -> "tokens of the smallest part of the longest sequence";
+                  case WHOLE_SEQUENCES -> "ranks with whole sequences exchange nothing";
+                };
             case ULYSSES, TWO_LEVEL -> "kvHeads of each rank";
           };
       throw new BraidException(

@@ -3,12 +3,14 @@ package braid;
 import braid.Candidates.Work;
 import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
+import braid.model.ContextParallel;
 import braid.model.GemmSpec;
 import braid.model.MemoryKind;
 import braid.model.Problem;
 import braid.model.TokenLayout;
 import braid.model.Tuning;
 import braid.schedule.Schedule;
+import braid.schedule.Tokens;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
@@ -84,7 +86,7 @@ record TunedPipelines(ProcessGroup group, @Nullable MemoryKind kind) {
   }
 
   /// Returns the problem that is verified: of the first tokens, if plain loops would verify the
-  /// whole one for long. It has tokens for each split of each rank.
+  /// whole one for long. It has tokens for each rank, and for each split of it.
   Problem verified(Problem problem, Tuning tuning) {
     return attention(problem)
         .filter(whole -> whole.flops() > MOST_VERIFIED_FLOPS)
@@ -92,12 +94,20 @@ record TunedPipelines(ProcessGroup group, @Nullable MemoryKind kind) {
             whole -> {
               int least = 2 * group.size() * tuning.count("splits", 1);
               int tokens = whole.sequence();
-              while (tokens / 2 >= least && whole.first(tokens).flops() > MOST_VERIFIED_FLOPS) {
+              while (tokens / 2 >= least
+                  && whole.first(tokens).flops() > MOST_VERIFIED_FLOPS
+                  && isPossible(whole.first(tokens / 2), tuning)) {
                 tokens /= 2;
               }
               return with(problem, whole.first(tokens));
             })
         .orElse(problem);
+  }
+
+  private boolean isPossible(AttentionSpec spec, Tuning tuning) {
+    return Tokens.without(spec, group.size()).isEmpty()
+        && !(tuning instanceof ContextParallel how
+            && how.splits() > how.mostSplits(spec, group.size()));
   }
 
   /// Returns the attention of a problem; empty for a GEMM.

@@ -213,7 +213,7 @@ public record ContextParallel(
   }
 
   /// Returns the largest number of splits of which none is empty: of the heads that a rank
-  /// computes, or of each run of consecutive tokens.
+  /// computes, or of its tokens, where each run of consecutive ones is split.
   public int mostSplits(AttentionSpec spec, int ranks) {
     return Math.max(
         1,
@@ -222,6 +222,8 @@ public record ContextParallel(
               switch (spec.layout()) {
                 case CONTIGUOUS -> spec.sequence() / ranks;
                 case ZIGZAG -> spec.sequence() / (2 * ranks);
+                case PER_SEQUENCE -> spec.packing().longest() / (2 * ranks);
+                case WHOLE_SEQUENCES -> 1;
               };
           case ULYSSES, TWO_LEVEL -> spec.kvHeads() / headRanks(ranks);
         });

@@ -75,6 +75,15 @@ public record Packing(List<Integer> cumulative, List<Integer> padded) {
     return new Packing(tokens, ends);
   }
 
+  /// Returns the number of positions of the longest sequence, padding included.
+  public int longest() {
+    int longest = 0;
+    for (int i = 1; i < padded.size(); i++) {
+      longest = Math.max(longest, padded.get(i) - padded.get(i - 1));
+    }
+    return longest;
+  }
+
   /// Returns the number of sequences.
   public int sequences() {
     return cumulative.size() - 1;

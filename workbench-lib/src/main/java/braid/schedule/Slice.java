@@ -48,6 +48,11 @@ public record Slice(long start, long length) {
     return place >= start && place < end();
   }
 
+  /// Returns whether all of another range is in this one.
+  public boolean containsAll(Slice other) {
+    return other.isEmpty() || (start <= other.start && other.end() <= end());
+  }
+
   public boolean overlaps(Slice other) {
     return start < other.end() && other.start < end();
   }

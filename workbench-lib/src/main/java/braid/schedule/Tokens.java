@@ -2,13 +2,17 @@ package braid.schedule;
 
 import braid.model.AttentionSpec;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.function.ToDoubleFunction;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/// The tokens of one rank: consecutive positions of the sequence in consecutive rows, in one run or
-/// in two.
+/// The tokens of one rank: runs of consecutive positions in consecutive rows, in the order of their
+/// positions.
 public record Tokens(List<Run> runs) {
   /// Consecutive positions, the first of them in row `row`.
   public record Run(long row, Slice positions) {
@@ -33,14 +37,67 @@ public record Tokens(List<Run> runs) {
 
   /// Returns the tokens of a rank.
   public static Tokens of(AttentionSpec spec, int ranks, int rank) {
-    return switch (spec.layout()) {
-      case CONTIGUOUS -> of(List.of(Slice.of(spec.sequence(), ranks, rank)));
-      case ZIGZAG ->
-          of(
-              List.of(
-                  Slice.of(spec.sequence(), 2 * ranks, rank),
-                  Slice.of(spec.sequence(), 2 * ranks, 2 * ranks - 1 - rank)));
-    };
+    var all = new Slice(0, spec.sequence());
+    return of(
+        switch (spec.layout()) {
+          case CONTIGUOUS -> List.of(all.part(ranks, rank));
+          case ZIGZAG -> zigzag(all, ranks, rank);
+          case PER_SEQUENCE ->
+              Slice.joined(
+                  sequences(spec)
+                      .flatMap(each -> zigzag(each, ranks, rank).stream())
+                      .filter(part -> !part.isEmpty())
+                      .toList());
+          case WHOLE_SEQUENCES -> Slice.joined(wholeSequences(spec, ranks).get(rank));
+        });
+  }
+
+  private static List<Slice> zigzag(Slice all, int ranks, int rank) {
+    return List.of(all.part(2 * ranks, rank), all.part(2 * ranks, 2 * ranks - 1 - rank));
+  }
+
+  /// Returns the positions of each packed sequence, padding included.
+  private static Stream<Slice> sequences(AttentionSpec spec) {
+    var ends = spec.packing().padded();
+    return IntStream.range(1, ends.size())
+        .mapToObj(i -> new Slice(ends.get(i - 1), ends.get(i) - ends.get(i - 1)))
+        .filter(each -> !each.isEmpty());
+  }
+
+  /// Returns the sequences of each rank, in the order of their positions.
+  private static List<List<Slice>> wholeSequences(AttentionSpec spec, int ranks) {
+    ToDoubleFunction<Slice> work =
+        each -> spec.pairs(each.start(), each.end(), each.start(), each.end());
+    var loads = IntStream.range(0, ranks).mapToObj(_ -> new Load()).toList();
+    sequences(spec)
+        .sorted(Comparator.comparingDouble(work).reversed())
+        .forEach(
+            each -> {
+              var least =
+                  Collections.min(
+                      loads,
+                      Comparator.comparingDouble((Load load) -> load.work)
+                          .thenComparingLong(load -> load.tokens));
+              least.sequences.add(each);
+              least.work += work.applyAsDouble(each);
+              least.tokens += each.length();
+            });
+    return loads.stream()
+        .map(
+            load -> load.sequences.stream().sorted(Comparator.comparingLong(Slice::start)).toList())
+        .toList();
+  }
+
+  /// What a rank has been given so far.
+  private static final class Load {
+    private final List<Slice> sequences = new ArrayList<>();
+    private double work;
+    private long tokens;
+  }
+
+  /// Returns the first rank without tokens; empty if each has some.
+  public static OptionalInt without(AttentionSpec spec, int ranks) {
+    return IntStream.range(0, ranks).filter(rank -> of(spec, ranks, rank).rows() == 0).findFirst();
   }
 
   /// Returns the tokens of consecutive ranks, in rows by position.
@@ -70,29 +127,27 @@ public record Tokens(List<Run> runs) {
 
   /// Returns the runs of a rank whose queries see no keys of another run of any rank.
   public static List<Run> seeingNoOther(AttentionSpec spec, int ranks, int rank) {
+    // The runs of all ranks have all positions.
+    var all = new Slice(0, spec.sequence());
     return of(spec, ranks, rank).runs.stream()
-        .filter(
-            queries -> others(spec, ranks, queries).allMatch(keys -> seesNone(spec, queries, keys)))
+        .filter(queries -> queries.positions().containsAll(seen(spec, queries, all)))
         .toList();
   }
 
   /// Returns the runs of a rank whose keys are seen by no queries of another run of any rank.
   public static List<Run> seenByNoOther(AttentionSpec spec, int ranks, int rank) {
+    var all = new Slice(0, spec.sequence());
+    var seen = new ArrayList<Map.Entry<Run, Slice>>();
+    for (int other = 0; other < ranks; other++) {
+      of(spec, ranks, other).runs.forEach(run -> seen.add(Map.entry(run, seen(spec, run, all))));
+    }
     return of(spec, ranks, rank).runs.stream()
         .filter(
-            keys -> others(spec, ranks, keys).allMatch(queries -> seesNone(spec, queries, keys)))
+            keys ->
+                seen.stream()
+                    .filter(each -> !each.getKey().positions().equals(keys.positions()))
+                    .allMatch(each -> each.getValue().and(keys.positions()).isEmpty()))
         .toList();
-  }
-
-  private static Stream<Run> others(AttentionSpec spec, int ranks, Run than) {
-    return IntStream.range(0, ranks)
-        .mapToObj(rank -> of(spec, ranks, rank))
-        .flatMap(tokens -> tokens.runs.stream())
-        .filter(run -> !run.positions().equals(than.positions()));
-  }
-
-  private static boolean seesNone(AttentionSpec spec, Run queries, Run keys) {
-    return seen(spec, queries, keys.positions()).isEmpty();
   }
 
   /// Returns the number of rows.

@@ -54,7 +54,7 @@ final class ScheduleCheckTest {
   @Test
   void aRingExchangeUsesOnlyLinksBetweenNeighbors() {
     int copies = 0;
-    for (var layout : TokenLayout.values()) {
+    for (var layout : List.of(TokenLayout.CONTIGUOUS, TokenLayout.ZIGZAG)) {
       for (int ranks = 1; ranks <= 6; ranks++) {
         var spec = AttentionSpec.of(23 * ranks - 1, 2, 4).layout(layout);
         for (var masked : List.of(spec, spec.causal(), spec.causal().window(30))) {

@@ -147,7 +147,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
       int ranks) {
     int sharing = method.headRanks(ranks);
     for (int draw = 1; ; draw++) {
-      var part = spec(random, isPacked, tokens.getAsInt());
+      var part = spec(random, isPacked, tokens.getAsInt(), ranks);
       var whole = part.heads(part.heads() * sharing, part.kvHeads() * sharing);
       if ((long) whole.sequence() * whole.sequence() * whole.heads() * whole.headSize()
               <= MOST_PRODUCTS
@@ -159,7 +159,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
 
   /// Returns the problem of all cases of a method in 16-bit types. cuDNN compiles a plan for every
   /// size of a block, so blocks are of few sizes: equal parts of one sequence, whole blocks of
-  /// packed ones.
+  /// packed ones that are divided as one.
   private static Drawn compiled(
       SplittableRandom random, ContextParallel method, int ranks, boolean isPacked) {
     if (!isPacked) {
@@ -167,6 +167,9 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
           random, false, () -> 2 * ranks * EQUAL_SPLITS * (1 + random.nextInt(2)), method, ranks);
     }
     var drawn = random(random, ranks, true, method);
+    if (drawn.spec.layout().compareTo(TokenLayout.ZIGZAG) > 0) {
+      drawn = new Drawn(drawn.spec.layout(TokenLayout.ZIGZAG), method, drawn.chosen);
+    }
     return method.method() == ContextParallel.Method.UNFUSED
         ? drawn
         : new Drawn(drawn.spec, method, drawn.chosen.streams(1).splits(1));
@@ -191,7 +194,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
             .toList();
   }
 
-  private static AttentionSpec spec(SplittableRandom random, boolean isPacked, int tokens) {
+  private static AttentionSpec spec(
+      SplittableRandom random, boolean isPacked, int tokens, int ranks) {
     int kvHeads = 1 + random.nextInt(MOST_KV_HEADS);
     int headSize = HEAD_SIZES[random.nextInt(HEAD_SIZES.length)];
     var layouts = TokenLayout.values();
@@ -205,11 +209,13 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     if (isPacked) {
       spec = packed(random, spec);
     }
-    return switch (random.nextInt(4)) {
-      case 0 -> spec;
-      case 1 -> spec.causal().window(1 + random.nextInt(tokens));
-      default -> spec.causal();
-    };
+    var masked =
+        switch (random.nextInt(4)) {
+          case 0 -> spec;
+          case 1 -> spec.causal().window(1 + random.nextInt(tokens));
+          default -> spec.causal();
+        };
+    return isPossible(masked, ranks) ? masked : masked.layout(TokenLayout.ZIGZAG);
   }
 
   /// Divides the tokens into some sequences, with or without padding.
@@ -440,21 +446,85 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     return numbers;
   }
 
-  /// Returns the positions of a rank's rows, by the definition of the layouts: parts of equal
-  /// length, of which the first ones have one position more.
+  /// Returns the positions of a rank's rows, by the definition of the layouts. Parts have equal
+  /// length; the first ones have one position more.
   public static int[] positions(AttentionSpec spec, int ranks, int rank) {
-    boolean zigzag = spec.layout() == TokenLayout.ZIGZAG;
-    int parts = zigzag ? 2 * ranks : ranks;
+    var padded = spec.packing().padded();
+    return switch (spec.layout()) {
+      case CONTIGUOUS -> divided(0, spec.sequence(), ranks, rank, rank).toArray();
+      case ZIGZAG -> divided(0, spec.sequence(), 2 * ranks, rank, 2 * ranks - 1 - rank).toArray();
+      case PER_SEQUENCE ->
+          IntStream.range(1, padded.size())
+              .flatMap(
+                  i ->
+                      divided(
+                          padded.get(i - 1), padded.get(i), 2 * ranks, rank, 2 * ranks - 1 - rank))
+              .toArray();
+      case WHOLE_SEQUENCES -> {
+        var owners = owners(spec, ranks);
+        yield IntStream.range(1, padded.size())
+            .filter(i -> owners[i - 1] == rank)
+            .flatMap(i -> IntStream.range(padded.get(i - 1), padded.get(i)))
+            .toArray();
+      }
+    };
+  }
+
+  /// Returns the positions of two parts of some positions; of one part if both are the same.
+  private static IntStream divided(int start, int end, int parts, int one, int other) {
     var positions = IntStream.builder();
-    for (int part = 0, next = 0; part < parts; part++) {
-      int length = spec.sequence() / parts + (part < spec.sequence() % parts ? 1 : 0);
+    for (int part = 0, next = start; part < parts; part++) {
+      int length = (end - start) / parts + (part < (end - start) % parts ? 1 : 0);
       for (int i = 0; i < length; i++, next++) {
-        if (part == rank || (zigzag && part == 2 * ranks - 1 - rank)) {
+        if (part == one || part == other) {
           positions.add(next);
         }
       }
     }
-    return positions.build().toArray();
+    return positions.build();
+  }
+
+  /// Returns the rank of each sequence that has tokens or padding. Sequences with more pairs of a
+  /// query and a key come first, each to the rank with the fewest pairs, then the fewest tokens.
+  private static int[] owners(AttentionSpec spec, int ranks) {
+    int count = spec.packing().sequences();
+    var padded = spec.packing().padded();
+    var pairs = new long[count];
+    for (int i = 0; i < count; i++) {
+      for (long query = spec.packing().start(i); query < spec.packing().end(i); query++) {
+        pairs[i] += spec.lastSeen(query) - spec.firstSeen(query) + 1;
+      }
+    }
+    var owners = new int[count];
+    var work = new long[ranks];
+    var tokens = new long[ranks];
+    var left = new ArrayList<>(IntStream.range(0, count).boxed().toList());
+    while (!left.isEmpty()) {
+      int most = left.getFirst();
+      for (int each : left) {
+        most = pairs[each] > pairs[most] ? each : most;
+      }
+      left.remove(Integer.valueOf(most));
+      int length = padded.get(most + 1) - padded.get(most);
+      if (length == 0) {
+        continue;
+      }
+      int least = 0;
+      for (int rank = 1; rank < ranks; rank++) {
+        boolean isLess =
+            work[rank] < work[least] || (work[rank] == work[least] && tokens[rank] < tokens[least]);
+        least = isLess ? rank : least;
+      }
+      owners[most] = least;
+      work[least] += pairs[most];
+      tokens[least] += length;
+    }
+    return owners;
+  }
+
+  /// Returns whether every rank has tokens.
+  public static boolean isPossible(AttentionSpec spec, int ranks) {
+    return IntStream.range(0, ranks).allMatch(rank -> positions(spec, ranks, rank).length > 0);
   }
 
   private int[] positions(ProcessGroup group) {

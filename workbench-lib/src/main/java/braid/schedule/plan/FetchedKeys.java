@@ -154,8 +154,9 @@ final class FetchedKeys {
   /// Returns the pieces of a chunk of a source that a rank's queries see.
   List<Piece> pieces(int rank, int source, int chunk) {
     var pieces = new ArrayList<Piece>();
+    var queries = Tokens.of(spec, ranks, rank);
     for (var run : Tokens.of(spec, ranks, source).runs()) {
-      for (var needed : Tokens.of(spec, ranks, rank).seen(spec, run.positions())) {
+      for (var needed : queries.seen(spec, run.positions())) {
         var positions = needed.part(how.splits(), chunk);
         if (!positions.isEmpty()) {
           pieces.add(new Piece(source, run, positions));

@@ -1,0 +1,257 @@
+package braid.shapes;
+
+import braid.evidence.Charts;
+import braid.internal.report.EvidenceDisplay;
+import braid.internal.report.TableTypes;
+import braid.internal.report.value.TimeScale;
+import braid.model.AttentionSpec;
+import braid.model.BraidException;
+import braid.model.Configuration.LayoutTuning;
+import braid.model.ContextParallel;
+import braid.model.Displayable;
+import braid.model.MimeBundle;
+import braid.model.TokenLayout;
+import braid.schedule.Schedule;
+import braid.schedule.Step;
+import braid.schedule.Tokens;
+import braid.schedule.simulation.Machine;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.stream.IntStream;
+import org.jfree.chart.JFreeChart;
+import tech.tablesaw.api.DoubleColumn;
+import tech.tablesaw.api.StringColumn;
+import tech.tablesaw.api.Table;
+
+/// What each division of an attention's tokens costs, by each method, before anything runs: tokens
+/// and work of the ranks, and the bytes that they receive, counted in the schedules. All ranks wait
+/// for the one with the most work.
+///
+/// @param rows by layout and method; by predicted time if there is a machine
+/// @param machine title of the machine of the predictions
+/// @param leftOut a line for each layout that was not counted
+public record Balance(
+    AttentionSpec spec, int ranks, List<Row> rows, Optional<String> machine, List<String> leftOut)
+    implements Displayable {
+  /// Runs of consecutive tokens of a rank up to which a layout is counted: its steps grow with
+  /// their square.
+  private static final int MOST_RUNS = 64;
+
+  private static final double BYTES_PER_MEGABYTE = 1e6;
+  private static final double NANOS_PER_MILLI = 1e6;
+  private static final int SIMULATED_ITERATIONS = 3;
+
+  /// A division by a method.
+  ///
+  /// @param tokens tokens of each rank
+  /// @param flops multiplications and additions of each rank
+  /// @param receivedBytes bytes that each rank receives in an iteration
+  /// @param nanos predicted time of an iteration
+  public record Row(
+      LayoutTuning division,
+      List<Long> tokens,
+      List<Double> flops,
+      List<Long> receivedBytes,
+      OptionalDouble nanos) {
+    /// Returns the tokens of the rank with the most ÷ their mean.
+    public double mostTokens() {
+      return mostByMean(tokens);
+    }
+
+    /// Returns the work of the rank with the most ÷ its mean.
+    public double mostWork() {
+      return mostByMean(flops);
+    }
+
+    private static double mostByMean(List<? extends Number> values) {
+      var all = values.stream().mapToDouble(Number::doubleValue).summaryStatistics();
+      return all.getSum() == 0 ? 1 : all.getMax() / all.getAverage();
+    }
+
+    private double mostMegabytes() {
+      return receivedBytes.stream().mapToLong(Long::longValue).max().orElse(0) / BYTES_PER_MEGABYTE;
+    }
+  }
+
+  public Balance {
+    rows = List.copyOf(rows);
+    leftOut = List.copyOf(leftOut);
+  }
+
+  /// Counts what every layout costs by every method that the heads and lengths allow.
+  public static Balance of(AttentionSpec spec, int ranks) {
+    if (ranks < 2) {
+      throw new BraidException(
+          "a balance needs 2 or more ranks but has %d; try Balance.of(spec, 4)".formatted(ranks));
+    }
+    var rows = new ArrayList<Row>();
+    var leftOut = new ArrayList<String>();
+    for (var layout : TokenLayout.values()) {
+      var divided = spec.layout(layout);
+      var without = Tokens.without(divided, ranks);
+      int runs = Tokens.of(divided, ranks, 0).runs().size();
+      if (without.isPresent()) {
+        leftOut.add("left out %s: rank %d has no tokens".formatted(layout, without.getAsInt()));
+      } else if (runs > MOST_RUNS) {
+        leftOut.add(
+            "left out %s: rank 0 has %d runs of tokens, and at most %d are counted"
+                .formatted(layout, runs, MOST_RUNS));
+      } else {
+        methods(spec, ranks).forEach(how -> rows.add(row(divided, how, ranks)));
+      }
+    }
+    return new Balance(spec, ranks, rows, Optional.empty(), leftOut);
+  }
+
+  private static List<ContextParallel> methods(AttentionSpec spec, int ranks) {
+    var methods = new ArrayList<ContextParallel>();
+    methods.add(ContextParallel.ring());
+    methods.add(ContextParallel.allGatherKv());
+    IntStream.rangeClosed(2, ranks)
+        .filter(sharing -> ranks % sharing == 0 && spec.kvHeads() % sharing == 0)
+        .mapToObj(
+            sharing ->
+                sharing == ranks ? ContextParallel.ulysses() : ContextParallel.twoLevel(sharing))
+        .forEach(methods::add);
+    return methods;
+  }
+
+  private static Row row(AttentionSpec spec, ContextParallel how, int ranks) {
+    var schedule = Schedule.of(spec, how, ranks);
+    var flops = new double[ranks];
+    var received = new long[ranks];
+    for (int rank = 0; rank < ranks; rank++) {
+      for (var step : schedule.stepsUncached(rank)) {
+        if (step instanceof Step.Attend attend) {
+          flops[rank] += flops(attend);
+        } else if (step instanceof Step.Copy copy) {
+          for (var move : copy.moves()) {
+            received[move.to().rank()] += move.isLocal() ? 0 : move.to().bytes();
+          }
+        }
+      }
+    }
+    return new Row(
+        new LayoutTuning(spec.layout(), how),
+        IntStream.range(0, ranks).mapToObj(rank -> Tokens.of(spec, ranks, rank).rows()).toList(),
+        Arrays.stream(flops).boxed().toList(),
+        Arrays.stream(received).boxed().toList(),
+        OptionalDouble.empty());
+  }
+
+  private static double flops(Step.Attend attend) {
+    var spec = attend.spec();
+    return 4
+        * spec.pairs(
+            attend.queryPosition(),
+            attend.queryPosition() + attend.query().rows(),
+            attend.keyPosition(),
+            attend.keyPosition() + attend.key().rows())
+        * spec.heads()
+        * spec.headSize();
+  }
+
+  /// Adds the times that a machine is predicted to take, and sorts by them.
+  public Balance on(Machine described) {
+    var timed =
+        rows.stream()
+            .map(
+                row -> {
+                  var division = row.division();
+                  var nanos =
+                      Schedule.of(spec.layout(division.layout()), division.tuning(), ranks)
+                          .simulate(described, SIMULATED_ITERATIONS)
+                          .summary()
+                          .medianNanos();
+                  return new Row(
+                      division,
+                      row.tokens(),
+                      row.flops(),
+                      row.receivedBytes(),
+                      OptionalDouble.of(nanos));
+                })
+            .sorted(Comparator.comparingDouble((Row row) -> row.nanos().orElseThrow()))
+            .toList();
+    return new Balance(spec, ranks, timed, Optional.of(described.title()), leftOut);
+  }
+
+  /// Returns the division with the shortest predicted time, or with the least work of the busiest
+  /// rank, then the fewest bytes received, if nothing is predicted.
+  public Row best() {
+    return rows.stream()
+        .min(
+            Comparator.comparingDouble((Row row) -> row.nanos().orElse(0))
+                .thenComparingDouble(Row::mostWork)
+                .thenComparingDouble(Row::mostMegabytes))
+        .orElseThrow();
+  }
+
+  /// Returns the finding in one line.
+  public String headline() {
+    var best = best();
+    var time =
+        best.nanos().isPresent()
+            ? "%s predicted on %s; "
+                .formatted(TimeScale.format(best.nanos().getAsDouble()), machine.orElse(""))
+            : "";
+    return "%s: %swork of the busiest rank %.2f × the mean, %.1f MB received at most"
+        .formatted(best.division(), time, best.mostWork(), best.mostMegabytes());
+  }
+
+  /// Returns one row per layout and method.
+  public Table table() {
+    TableTypes.ready();
+    var layout = StringColumn.create("layout");
+    var method = StringColumn.create("method");
+    var tokens = DoubleColumn.create("tokens, most ÷ mean");
+    var work = DoubleColumn.create("work, most ÷ mean");
+    var received = DoubleColumn.create("received MB, most");
+    var predicted = DoubleColumn.create("predicted ms");
+    for (var row : rows) {
+      layout.append(row.division().layout().toString());
+      method.append(name(row.division().tuning()));
+      tokens.append(row.mostTokens());
+      work.append(row.mostWork());
+      received.append(row.mostMegabytes());
+      row.nanos().ifPresent(nanos -> predicted.append(nanos / NANOS_PER_MILLI));
+    }
+    var title = title() + machine.map(each -> "; predicted on " + each).orElse("");
+    var table = Table.create(title, layout, method, tokens, work, received);
+    return machine.isPresent() ? table.addColumns(predicted) : table;
+  }
+
+  private String title() {
+    return "%s, %d ranks"
+        .formatted(spec.packing().isSingle() ? "one sequence" : spec.packing(), ranks);
+  }
+
+  private static String name(ContextParallel how) {
+    return how.method() == ContextParallel.Method.TWO_LEVEL
+        ? "two-level, %d ranks per all-to-all".formatted(how.ulyssesRanks())
+        : how.method().toString();
+  }
+
+  /// Returns the work of the busiest rank ÷ the mean: a bar per layout and method.
+  public JFreeChart chart() {
+    return Charts.bars(table())
+        .names("layout")
+        .series("method")
+        .values("work, most ÷ mean")
+        .title("Work of the busiest rank; " + title())
+        .chart();
+  }
+
+  @Override
+  public MimeBundle display() {
+    return EvidenceDisplay.of(headline(), table(), () -> List.of(chart()), leftOut);
+  }
+
+  @Override
+  public String toString() {
+    return headline();
+  }
+}

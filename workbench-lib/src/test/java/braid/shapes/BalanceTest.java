@@ -1,0 +1,129 @@
+package braid.shapes;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import braid.internal.selftest.AttentionCase;
+import braid.model.AttentionSpec;
+import braid.model.BraidException;
+import braid.model.ContextParallel;
+import braid.model.DType;
+import braid.model.TokenLayout;
+import braid.schedule.simulation.Machine;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+
+class BalanceTest {
+  private static final int RANKS = 4;
+
+  private static AttentionSpec spec(int seed) {
+    var random = new Random(seed);
+    var lengths = Lengths.logNormal(200 + random.nextInt(100), 10 + random.nextInt(40), 1.2, seed);
+    var spec = lengths.attention(8, 16).kvHeads(4).dtype(DType.BF16);
+    return seed % 3 == 0 ? spec : seed % 3 == 1 ? spec.causal() : spec.causal().window(30);
+  }
+
+  private static boolean sees(AttentionSpec spec, int query, int key) {
+    var sequences = AttentionCase.sequences(spec);
+    return sequences[query] >= 0
+        && sequences[query] == sequences[key]
+        && (!spec.isCausal() || key <= query)
+        && (spec.window() == 0 || key > query - spec.window());
+  }
+
+  /// A ring computes all heads of the pairs of its queries, and receives each key of another rank
+  /// that one of them sees, once.
+  @Test
+  void workAndBytesOfARingEqualPlainCounts() {
+    for (int seed = 0; seed < 12; seed++) {
+      var spec = spec(seed);
+      for (var row : Balance.of(spec, RANKS).rows()) {
+        if (!row.division().tuning().equals(ContextParallel.ring())) {
+          continue;
+        }
+        var divided = spec.layout(row.division().layout());
+        for (int rank = 0; rank < RANKS; rank++) {
+          var mine = AttentionCase.positions(divided, RANKS, rank);
+          var own = new HashSet<>(Arrays.stream(mine).boxed().toList());
+          var fetched = new HashSet<Integer>();
+          long pairs = 0;
+          for (int query : mine) {
+            for (int key = 0; key < spec.sequence(); key++) {
+              if (sees(spec, query, key)) {
+                pairs++;
+                if (!own.contains(key)) {
+                  fetched.add(key);
+                }
+              }
+            }
+          }
+          assertThat(row.tokens().get(rank)).as("%s", row).isEqualTo(mine.length);
+          assertThat(row.flops().get(rank)).isEqualTo(4.0 * pairs * 8 * 16);
+          // Queries of one run may see keys with others between them.
+          assertThat(row.receivedBytes().get(rank))
+              .isGreaterThanOrEqualTo(2L * fetched.size() * 4 * 16 * 2);
+        }
+      }
+    }
+  }
+
+  @Test
+  void wholeSequencesReceiveNothing() {
+    var rows = Balance.of(spec(1), RANKS).rows();
+    var whole =
+        rows.stream()
+            .filter(row -> row.division().layout() == TokenLayout.WHOLE_SEQUENCES)
+            .filter(row -> row.division().tuning().headRanks(RANKS) == 1)
+            .toList();
+    assertThat(whole).hasSize(2);
+    assertThat(whole).allMatch(row -> row.receivedBytes().equals(List.of(0L, 0L, 0L, 0L)));
+  }
+
+  @Test
+  void dividedHeadsAndDividedSequencesBalanceWork() {
+    var spec = Lengths.of(128, 64, 256, 64).attention(8, 16).kvHeads(4).causal();
+    for (var row : Balance.of(spec, RANKS).rows()) {
+      var division = row.division();
+      if (division.layout() == TokenLayout.PER_SEQUENCE
+          || division.tuning().equals(ContextParallel.ulysses())) {
+        assertThat(row.mostWork()).as("%s", division).isCloseTo(1, within(0.02));
+      }
+    }
+    var contiguous = Balance.of(spec, RANKS).rows().getFirst();
+    assertThat(contiguous.division().layout()).isEqualTo(TokenLayout.CONTIGUOUS);
+    assertThat(contiguous.mostWork()).isGreaterThan(1.4);
+  }
+
+  @Test
+  void layoutsThatAreNotCountedAreNamed() {
+    var few = Balance.of(Lengths.of(90, 10).attention(8, 16), RANKS);
+    assertThat(few.leftOut()).containsExactly("left out whole-sequences: rank 2 has no tokens");
+    var many = Balance.of(Lengths.logNormal(4000, 40, 0, 1).attention(8, 16), RANKS);
+    assertThat(many.leftOut())
+        .containsExactly(
+            "left out per-sequence: rank 0 has 101 runs of tokens, and at most 64 are counted");
+    assertThat(many.display().text()).endsWith(many.leftOut().getFirst());
+  }
+
+  @Test
+  void predictedTimesSortTheRows() {
+    var machine = Machine.h100x8();
+    var balance =
+        Balance.of(Lengths.of(8192, 4096, 512, 3584).attention(32, 128).kvHeads(8).causal(), RANKS)
+            .on(machine);
+    var nanos = balance.rows().stream().map(row -> row.nanos().orElseThrow()).toList();
+    assertThat(nanos).isSorted();
+    assertThat(balance.headline()).contains("predicted on " + machine.title());
+    assertThat(balance.table().doubleColumn("predicted ms").get(0))
+        .isEqualTo(nanos.getFirst() / 1e6);
+    assertThat(balance.best()).isEqualTo(balance.rows().getFirst());
+    assertThat(balance.display().data()).containsKeys("text/plain", "text/html");
+    assertThatThrownBy(() -> Balance.of(spec(1), 1))
+        .isInstanceOf(BraidException.class)
+        .hasMessage("a balance needs 2 or more ranks but has 1; try Balance.of(spec, 4)");
+  }
+}
