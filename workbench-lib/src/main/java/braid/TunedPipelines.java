@@ -106,8 +106,8 @@ record TunedPipelines(ProcessGroup group, @Nullable MemoryKind kind) {
 
   private boolean isPossible(AttentionSpec spec, Tuning tuning) {
     return Tokens.without(spec, group.size()).isEmpty()
-        && !(tuning instanceof ContextParallel how
-            && how.splits() > how.mostSplits(spec, group.size()));
+        && !(tuning instanceof ContextParallel method
+            && method.splits() > method.mostSplits(spec, group.size()));
   }
 
   /// Returns the attention of a problem; empty for a GEMM.

@@ -101,7 +101,7 @@ public record Balance(
             "left out %s: rank 0 has %d runs of tokens, and at most %d are counted"
                 .formatted(layout, runs, MOST_RUNS));
       } else {
-        methods(spec, ranks).forEach(how -> rows.add(row(divided, how, ranks)));
+        methods(spec, ranks).forEach(tuning -> rows.add(row(divided, tuning, ranks)));
       }
     }
     return new Balance(spec, ranks, rows, Optional.empty(), leftOut);
@@ -120,8 +120,8 @@ public record Balance(
     return methods;
   }
 
-  private static Row row(AttentionSpec spec, ContextParallel how, int ranks) {
-    var schedule = Schedule.of(spec, how, ranks);
+  private static Row row(AttentionSpec spec, ContextParallel tuning, int ranks) {
+    var schedule = Schedule.of(spec, tuning, ranks);
     var flops = new double[ranks];
     var received = new long[ranks];
     for (int rank = 0; rank < ranks; rank++) {
@@ -136,7 +136,7 @@ public record Balance(
       }
     }
     return new Row(
-        new LayoutTuning(spec.layout(), how),
+        new LayoutTuning(spec.layout(), tuning),
         IntStream.range(0, ranks).mapToObj(rank -> Tokens.of(spec, ranks, rank).rows()).toList(),
         Arrays.stream(flops).boxed().toList(),
         Arrays.stream(received).boxed().toList(),
@@ -229,10 +229,10 @@ public record Balance(
         .formatted(spec.packing().isSingle() ? "one sequence" : spec.packing(), ranks);
   }
 
-  private static String name(ContextParallel how) {
-    return how.method() == ContextParallel.Method.TWO_LEVEL
-        ? "two-level, %d ranks per all-to-all".formatted(how.ulyssesRanks())
-        : how.method().toString();
+  private static String name(ContextParallel tuning) {
+    return tuning.method() == ContextParallel.Method.TWO_LEVEL
+        ? "two-level, %d ranks per all-to-all".formatted(tuning.ulyssesRanks())
+        : tuning.method().toString();
   }
 
   /// Returns the work of the busiest rank ÷ the mean: a bar per layout and method.
