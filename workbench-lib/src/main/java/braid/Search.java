@@ -116,7 +116,7 @@ final class Search {
     return backend.kind() == BackendKind.HOST
         ? Machine.ofThisHost(group.context().env().local().size())
             .withLink(Link.parse(backend.link()))
-        : Machine.nearest(backend.deviceName());
+        : Machine.nearest(backend.deviceName(), group.context().env().local().size());
   }
 
   private double nanos(Problem problem, Tuning tuning, Machine simulated) {

@@ -1,16 +1,13 @@
 package braid;
 
+import braid.MeasuredCombinations.Combination;
 import braid.internal.report.chart.ChartImage;
 import braid.internal.report.statistics.Spread;
-import braid.model.GemmSpec;
-import braid.model.GemmSpec.Pattern;
 import braid.model.Link;
-import braid.model.Overlap;
 import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import braid.schedule.Schedule;
-import braid.schedule.simulation.Machine;
 import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.geom.Ellipse2D;
@@ -21,7 +18,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.SplittableRandom;
 import org.jfree.chart.ChartFactory;
 import org.jfree.chart.axis.LogAxis;
 import org.jfree.chart.renderer.xy.XYLineAndShapeRenderer;
@@ -29,80 +25,43 @@ import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
 
 /// Prints simulated beside measured times of the host backend, for random combinations of shape,
-/// method, splits, streams and link, and draws a scatter plot. Combinations take turns, so that
-/// disturbances of the machine affect all of them. The machine's description is measured once,
-/// without these combinations. Not a test; run it by hand:
+/// type, method, splits, streams and link, with the errors by partition, and draws a scatter plot.
+/// Combinations take turns, so that disturbances of the machine affect all of them. The machine is
+/// calibrated just before, without these combinations: none of its multiplications has their n and
+/// k. Not a test; run it by hand:
 ///
-/// `java -cp … braid.SimulatorAccuracy [seed combinations rounds ranks svg]`
+/// `java -cp … braid.SimulatorAccuracy measure SEED COMBINATIONS ROUNDS RANKS [RECORD [SVG]]`
+///
+/// `java -cp … braid.SimulatorAccuracy check RECORD ROUNDS`, which measures again and fails if the
+/// error of a partition is worse than recorded by more than a tenth
 final class SimulatorAccuracy {
-  private static final List<String> DEFAULTS = List.of("1", "20", "15", "2", "");
   private static final double BAND = 0.1;
 
   private SimulatorAccuracy() {}
 
   public static void main(String[] given) throws IOException, InterruptedException {
-    var all = new ArrayList<>(Arrays.asList(given));
-    all.addAll(DEFAULTS.subList(given.length, DEFAULTS.size()));
+    boolean checks = given.length > 0 && given[0].equals("check");
+    if (given.length < (checks ? 3 : 5)) {
+      System.err.println("give measure SEED COMBINATIONS ROUNDS RANKS, or check RECORD ROUNDS");
+      System.exit(2);
+    }
+    var ranks =
+        checks
+            ? MeasuredCombinations.parse(Files.readString(Path.of(given[1]))).ranks()
+            : Integer.parseInt(given[4]);
+    int code = 0;
     for (var ended :
         ProcessRanks.run(
-            Integer.parseInt(all.get(3)),
+            ranks,
             Map.of("BRAID_LINK", Link.UNLIMITED.toString(), "BRAID_BACKEND", "host"),
             OnRank.class,
-            all.toArray(String[]::new))) {
+            given)) {
       if (ended.rank() == 0 || ended.exitCode() != 0) {
         System.out.print(ended.output());
       }
+      code = Math.max(code, ended.exitCode());
     }
-  }
-
-  /// A problem, a tuning and a link.
-  private record Combination(GemmSpec spec, Overlap tuning, Link link) {
-    private static final double LEAST_GFLOP = 0.5;
-    private static final double MOST_GFLOP = 3.5;
-
-    /// Draws a combination that keeps a core busy for 5 to 40 ms and its link for about the same
-    /// time.
-    static Combination random(SplittableRandom random, int ranks) {
-      while (true) {
-        int m = 64 * random.nextInt(4, 49);
-        int n = 64 * random.nextInt(2, 25);
-        int k = 64 * random.nextInt(2, 25);
-        double gflop = 2e-9 * m * n * k / ranks;
-        var pattern =
-            List.of(Pattern.ALL_GATHER_GEMM, Pattern.GEMM_REDUCE_SCATTER, Pattern.GEMM_ALL_REDUCE)
-                .get(random.nextInt(3));
-        var spec =
-            switch (pattern) {
-              case ALL_GATHER_GEMM -> GemmSpec.allGatherGemm(m, n, k);
-              case GEMM_REDUCE_SCATTER -> GemmSpec.gemmReduceScatter(m, n, k);
-              default -> GemmSpec.gemmAllReduce(m, n, k);
-            };
-        int splits = 1 << random.nextInt(4);
-        int streams = random.nextInt(1, 3);
-        var tuning =
-            switch (random.nextInt(5)) {
-              case 0 -> Overlap.unfused();
-              case 1 -> Overlap.direct(splits).streams(streams);
-              case 2 -> Overlap.ring(splits).streams(streams);
-              default -> Overlap.pipelined(splits).streams(streams);
-            };
-        double seconds = gflop / 90 * Math.exp(random.nextDouble(-1.5, 0.7));
-        double bytes =
-            pattern == Pattern.ALL_GATHER_GEMM
-                ? 4.0 * m * k / ranks
-                : 4.0 * m * n / ranks * (pattern == Pattern.GEMM_ALL_REDUCE ? 2 : 1);
-        long megabytes = Math.max(1, Math.round(bytes / seconds / 1e6));
-        var link = new Link(megabytes * 1e6, 1000L * random.nextInt(5, 200));
-        if (gflop >= LEAST_GFLOP && gflop <= MOST_GFLOP) {
-          return new Combination(spec, tuning, link);
-        }
-      }
-    }
-
-    @Override
-    public String toString() {
-      return "%s, %s, %s".formatted(spec, tuning, link);
-    }
+    System.exit(code);
   }
 
   static final class OnRank {
@@ -112,17 +71,19 @@ final class SimulatorAccuracy {
     private OnRank() {}
 
     public static void main(String[] args) throws IOException {
-      var random = new SplittableRandom(Long.parseLong(args[0]));
-      int rounds = Integer.parseInt(args[2]);
+      boolean checks = args[0].equals("check");
+      var recorded = checks ? Files.readString(Path.of(args[1])) : "";
+      long seed = checks ? MeasuredCombinations.parse(recorded).seed() : Long.parseLong(args[1]);
+      int count =
+          checks ? MeasuredCombinations.parse(recorded).nanos().size() : Integer.parseInt(args[2]);
+      int rounds = Integer.parseInt(checks ? args[2] : args[3]);
       try (var world = ProcessGroup.world()) {
-        var machine = Machine.ofThisHost();
-        var combinations = new ArrayList<Combination>();
+        var machine = Calibrator.on(world).measure();
+        var combinations = MeasuredCombinations.combinations(seed, count, world.size());
         var pipes = new ArrayList<Pipeline>();
-        for (int i = 0; i < Integer.parseInt(args[1]); i++) {
-          var each = Combination.random(random, world.size());
-          combinations.add(each);
+        for (var each : combinations) {
           var pipe = Pipeline.on(world).gemm(each.spec()).overlap(each.tuning()).build();
-          pipe.verify();
+          pipe.run();
           pipes.add(pipe);
         }
         var nanos = new long[pipes.size()][rounds * ITERATIONS];
@@ -141,74 +102,97 @@ final class SimulatorAccuracy {
           world.playLink(combinations.get(i).link());
           profiles.add(pipes.get(i).profile(PROFILED));
         }
+        boolean worse = false;
         if (world.rank() == 0) {
-          print(machine, world.size(), combinations, nanos, args[4]);
-          printStages(machine, combinations, profiles);
+          var measured =
+              new MeasuredCombinations(
+                  seed, world.size(), Arrays.stream(nanos).map(OnRank::quietest).toList(), machine);
+          print(measured, combinations, nanos, args.length > 6 ? args[6] : "");
+          printStages(measured, combinations, profiles);
+          printErrors(measured);
+          if (!checks && args.length > 5) {
+            Files.writeString(Path.of(args[5]), measured.text());
+          }
+          var lines =
+              checks
+                  ? MeasuredCombinations.worsened(
+                      MeasuredCombinations.recordedErrors(recorded), measured.errors())
+                  : List.<String>of();
+          lines.forEach(line -> System.out.println("WORSE " + line));
+          worse = !lines.isEmpty();
         }
         world.barrier();
+        if (worse) {
+          System.exit(1);
+        }
       }
     }
 
     private static void print(
-        Machine machine, int ranks, List<Combination> combinations, long[][] nanos, String svg)
+        MeasuredCombinations measured, List<Combination> combinations, long[][] nanos, String svg)
         throws IOException {
       var points = new XYSeries("combinations", false);
-      var errors = new ArrayList<Long>();
+      System.out.println(measured.machine().title());
       System.out.println(
           "| problem | tuning | link | measured ms | median of all | simulated ms | ratio |");
       System.out.println("|---|---|---|--:|--:|--:|--:|");
+      var ratios = measured.ratios();
       for (int i = 0; i < combinations.size(); i++) {
         var each = combinations.get(i);
-        double median = Spread.of(Arrays.stream(nanos[i]).boxed().toList()).medianNanos();
-        double measured = quietest(nanos[i]);
-        double simulated =
-            Schedule.of(each.spec(), each.tuning(), ranks)
-                .simulate(machine.withLink(each.link()), ITERATIONS)
-                .summary()
-                .medianNanos();
-        double ratio = simulated / measured;
-        errors.add(Math.round(1e6 * Math.abs(ratio - 1)));
-        points.add(measured / 1e6, simulated / 1e6);
+        double median = Spread.quantile(nanos[i], 0.5);
+        double lowest = measured.nanos().get(i);
+        double simulated = ratios.get(i) * lowest;
+        points.add(lowest / 1e6, simulated / 1e6);
         System.out.printf(
             "| %s | %s | %s | %.2f | %.2f | %.2f | %.3f |%n",
             each.spec(),
             each.tuning(),
             each.link(),
-            measured / 1e6,
+            lowest / 1e6,
             median / 1e6,
             simulated / 1e6,
-            ratio);
+            ratios.get(i));
       }
-      System.out.printf(
-          "median |error| %.1f%%, p90 %.1f%% over %d%n",
-          Spread.of(errors).medianNanos() / 1e4, Spread.of(errors).p90Nanos() / 1e4, errors.size());
       if (!svg.isEmpty()) {
         Files.writeString(Path.of(svg), scatter(points));
       }
     }
 
+    private static void printErrors(MeasuredCombinations measured) {
+      System.out.println("| partition | combinations | median error | p90 |");
+      System.out.println("|---|--:|--:|--:|");
+      measured
+          .errors()
+          .forEach(
+              (name, each) ->
+                  System.out.printf(
+                      "| %s | %d | %.1f%% | %.1f%% |%n",
+                      name, each.count(), 100 * each.median(), 100 * each.p90()));
+    }
+
     /// Returns the lowest median of all rounds: that of the round with the least load by other
     /// processes.
-    private static double quietest(long... nanos) {
-      double lowest = Double.POSITIVE_INFINITY;
+    private static long quietest(long... nanos) {
+      long lowest = Long.MAX_VALUE;
       for (int first = 0; first < nanos.length; first += ITERATIONS) {
         var round = Arrays.copyOfRange(nanos, first, first + ITERATIONS);
         Arrays.sort(round);
-        lowest = Math.min(lowest, (double) round[ITERATIONS / 2]);
+        lowest = Math.min(lowest, round[ITERATIONS / 2]);
       }
       return lowest;
     }
 
     /// Parts of rank 0's mean iteration, measured and simulated.
     private static void printStages(
-        Machine machine, List<Combination> combinations, List<Profile> measured) {
-      System.out.println("| problem | tuning | gemm | copy | reduce | local | wait | signal |");
-      System.out.println("|---|---|--:|--:|--:|--:|--:|--:|");
+        MeasuredCombinations all, List<Combination> combinations, List<Profile> measured) {
+      System.out.println(
+          "| problem | tuning | gemm | attention | copy | reduce | local | wait | signal |");
+      System.out.println("|---|---|--:|--:|--:|--:|--:|--:|--:|");
       for (int i = 0; i < combinations.size(); i++) {
         var each = combinations.get(i);
         var simulated =
-            Schedule.of(each.spec(), each.tuning(), 2)
-                .simulate(machine.withLink(each.link()), ITERATIONS)
+            Schedule.of(each.spec(), each.tuning(), all.ranks())
+                .simulate(all.machine().withLink(each.link()), ITERATIONS)
                 .profiles()
                 .getFirst();
         System.out.printf("| %s | %s |", each.spec(), each.tuning());

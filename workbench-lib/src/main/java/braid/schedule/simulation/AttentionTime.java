@@ -44,7 +44,7 @@ final class AttentionTime {
   private static double multiplied(Attend attend, Hardware machine) {
     var spec = attend.spec();
     var compute = machine.compute();
-    double widened = machine.conversionNanos(spec.dtype(), elements(attend));
+    double widened = machine.wideningNanos(spec.dtype(), elements(attend));
     var type = compute.widened().containsKey(spec.dtype()) ? DType.FP32 : spec.dtype();
     double rows = attend.query().rows();
     double keys = multipliedPairs(attend) / rows;

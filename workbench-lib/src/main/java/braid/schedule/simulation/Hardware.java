@@ -43,6 +43,8 @@ public interface Hardware {
   /// @param yieldingShare share of a unit that a yielding lane gets, relative to 1 for another lane
   /// @param batched true if the tiles of a gemm run as one multiplication
   /// @param memoryUnits number of units that copying or adding memory occupies
+  /// @param besideCopies time of a computation while a copy of the rank is in flight ÷ its time
+  ///   alone, besides the units that copies occupy
   /// @param copyBytes bytes per second that a copy within the rank moves
   /// @param reduceBytes bytes per second that a sum reads and writes
   /// @param weights attention scores per second that are replaced by their weights
@@ -52,20 +54,24 @@ public interface Hardware {
   /// @param attention rates of the two multiplications of a tile of attention by type: queries are
   ///   rows, keys columns, and the head size is the depth. The largest size is a full tile. Types
   ///   without have the rates of other multiplications
-  /// @param widened elements per second that are converted, for types that are multiplied as fp32
+  /// @param widened elements per second that are converted to fp32, for types that are multiplied
+  ///   as fp32
+  /// @param narrowed elements per second that are converted from fp32, for the same types
   record Compute(
       int units,
       int sharers,
       double yieldingShare,
       boolean batched,
       int memoryUnits,
+      double besideCopies,
       double copyBytes,
       double reduceBytes,
       double weights,
       double results,
       SortedMap<DType, GemmRates> gemm,
       SortedMap<DType, GemmRates> attention,
-      SortedMap<DType, Double> widened) {
+      SortedMap<DType, Double> widened,
+      SortedMap<DType, Double> narrowed) {
     public Compute {
       atLeast("compute units", units, 1);
       atLeast("ranks sharing the units", sharers, 1);
@@ -79,10 +85,74 @@ public interface Hardware {
             "yielding share must be more than 0 and at most 1 but was %s; 1 for no priorities"
                 .formatted(yieldingShare));
       }
+      if (!(besideCopies >= 1 && besideCopies < Double.POSITIVE_INFINITY)) {
+        throw new BraidException(
+            "computation beside copies must take 1 times its time alone or more but took %s; 1 for no contention"
+                .formatted(besideCopies));
+      }
       widened.forEach((type, rate) -> positive("conversion of " + type, rate));
+      narrowed.forEach((type, rate) -> positive("conversion to " + type, rate));
+      if (!widened.keySet().equals(narrowed.keySet())) {
+        throw new BraidException(
+            "types that are converted must be the same both ways but were %s and %s; add the missing conversion"
+                .formatted(widened.keySet(), narrowed.keySet()));
+      }
       gemm = Collections.unmodifiableSortedMap(new TreeMap<>(gemm));
       attention = Collections.unmodifiableSortedMap(new TreeMap<>(attention));
       widened = Collections.unmodifiableSortedMap(new TreeMap<>(widened));
+      narrowed = Collections.unmodifiableSortedMap(new TreeMap<>(narrowed));
+    }
+
+    /// Returns these resources with other multiplication rates.
+    public Compute multiplying(SortedMap<DType, GemmRates> rates) {
+      return with(besideCopies, copyBytes, reduceBytes, 1, rates, widened, narrowed);
+    }
+
+    /// Returns these resources with other rates of conversions.
+    public Compute converting(SortedMap<DType, Double> wider, SortedMap<DType, Double> narrower) {
+      return with(besideCopies, copyBytes, reduceBytes, 1, gemm, wider, narrower);
+    }
+
+    /// Returns these resources with other rates of copies within the rank and of sums.
+    public Compute moving(double copied, double reduced) {
+      return with(besideCopies, copied, reduced, 1, gemm, widened, narrowed);
+    }
+
+    /// Returns these resources with all rates of attention multiplied by a factor.
+    public Compute attending(double factor) {
+      return with(besideCopies, copyBytes, reduceBytes, factor, gemm, widened, narrowed);
+    }
+
+    /// Returns these resources with another time of computations beside copies.
+    public Compute contending(double factor) {
+      return with(factor, copyBytes, reduceBytes, 1, gemm, widened, narrowed);
+    }
+
+    private Compute with(
+        double contention,
+        double copied,
+        double reduced,
+        double attended,
+        SortedMap<DType, GemmRates> rates,
+        SortedMap<DType, Double> wider,
+        SortedMap<DType, Double> narrower) {
+      var tiles = new TreeMap<>(attention);
+      tiles.replaceAll((_, each) -> each.times(attended));
+      return new Compute(
+          units,
+          sharers,
+          yieldingShare,
+          batched,
+          memoryUnits,
+          contention,
+          copied,
+          reduced,
+          weights * attended,
+          results * attended,
+          rates,
+          tiles,
+          wider,
+          narrower);
     }
   }
 
@@ -116,6 +186,41 @@ public interface Hardware {
     /// No costs.
     public static final Costs NONE = new Costs(0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
 
+    /// Returns these costs with all launches multiplied by a factor.
+    public Costs launching(double factor) {
+      return new Costs(
+          Math.round(launchCopy * factor),
+          Math.round(launchCompute * factor),
+          Math.round(launchSignal * factor),
+          Math.round(launchMark * factor),
+          replayedShare,
+          step,
+          signal,
+          signalInside,
+          signalBetween,
+          event,
+          oversleep,
+          synchronize);
+    }
+
+    /// Returns these costs with other delays of waiting lanes, of steps, and at the end of an
+    /// iteration.
+    public Costs fixed(long eventNanos, long signalNanos, long stepNanos, long endNanos) {
+      return new Costs(
+          launchCopy,
+          launchCompute,
+          launchSignal,
+          launchMark,
+          replayedShare,
+          stepNanos,
+          signal,
+          signalNanos,
+          signalBetween,
+          eventNanos,
+          oversleep,
+          endNanos);
+    }
+
     public Costs {
       for (long each :
           new long[] {
@@ -145,7 +250,7 @@ public interface Hardware {
 
   String name();
 
-  boolean calibrated();
+  Optional<Calibration> calibration();
 
   int ranksPerHost();
 
@@ -170,7 +275,7 @@ public interface Hardware {
     double conversion = 0;
     if (rates.isEmpty() && compute().widened().containsKey(type)) {
       rates = Optional.ofNullable(compute().gemm().get(DType.FP32));
-      conversion = conversionNanos(type, m * k);
+      conversion = wideningNanos(type, m * k);
     }
     return conversion
         + rates
@@ -187,9 +292,15 @@ public interface Hardware {
             .nanos(m, n, k);
   }
 
-  /// Returns the time to convert elements to or from fp32; 0 if no conversion is needed.
-  default double conversionNanos(DType type, double elements) {
+  /// Returns the time to convert elements to fp32; 0 if no conversion is needed.
+  default double wideningNanos(DType type, double elements) {
     var rate = compute().widened().get(type);
+    return rate == null ? 0 : elements / rate * 1e9;
+  }
+
+  /// Returns the time to convert elements from fp32; 0 if no conversion is needed.
+  default double narrowingNanos(DType type, double elements) {
+    var rate = compute().narrowed().get(type);
     return rate == null ? 0 : elements / rate * 1e9;
   }
 

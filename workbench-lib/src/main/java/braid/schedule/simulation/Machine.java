@@ -10,14 +10,21 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Optional;
 
 /// Hosts that ranks run on, as a simulation models them. Written as a text of settings, see
 /// [#parse].
 ///
-/// @param calibrated true if its numbers were measured on such a machine
+/// @param calibration conditions under which `braid calibrate` measured its numbers; empty if they
+///   come from elsewhere, such as data sheets
 /// @param ranksPerHost number of consecutive ranks that share a host
 public record Machine(
-    String name, boolean calibrated, int ranksPerHost, Links links, Compute compute, Costs costs)
+    String name,
+    Optional<Calibration> calibration,
+    int ranksPerHost,
+    Links links,
+    Compute compute,
+    Costs costs)
     implements Hardware, Schedule.Simulator<ProfileSet> {
   /// Names of the built-in machines, in the order of [#names].
   private static final List<String> NAMES = List.of("h100x8", "h200x8", "h200x8x4hosts");
@@ -76,18 +83,34 @@ public record Machine(
     return MachineText.parse(text);
   }
 
-  /// Measures the host backend on this host, with the configured number of ranks per host. Takes a
-  /// few seconds; the result is stored in the cache folder. The link is the configured one.
+  /// Returns the built-in machine that is nearest to such GPUs, or what `braid calibrate` measured
+  /// on this host with that number of ranks.
+  public static Machine nearest(String device, int ranks) {
+    return MachineCache.calibration(Env.ofProcess().cache(), device, ranks)
+        .orElseGet(() -> nearest(device));
+  }
+
+  /// Returns the host backend on this host, with the configured number of ranks per host. The link
+  /// is the configured one.
   public static Machine ofThisHost() {
     return ofThisHost(Env.ofProcess().local().size());
   }
 
-  /// Measures the host backend with a number of ranks on this host, each with its share of the
-  /// cores.
+  /// Returns the host backend with a number of ranks on this host, each with its share of the
+  /// cores, as `braid calibrate` measured it. Without that the parts of one rank are measured,
+  /// which takes a few seconds and is not a calibration; the result is stored in the cache folder.
   public static Machine ofThisHost(int ranks) {
     Hardware.atLeast("ranks of this host", ranks, 1);
     var env = Env.ofProcess();
-    return MachineCache.of(ranks, env.cache()).withLink(env.link());
+    return MachineCache.calibration(env.cache(), Calibration.hostDevice(), ranks)
+        .orElseGet(() -> MachineCache.of(ranks, env.cache()))
+        .withLink(env.link());
+  }
+
+  /// Measures the parts of one rank of the host backend, without other ranks. Takes a few seconds.
+  public static Machine ofOneRank(int ranks) {
+    Hardware.atLeast("ranks of this host", ranks, 1);
+    return MeasuredHost.measure(ranks);
   }
 
   /// Returns the model of this host's processor.
@@ -99,7 +122,7 @@ public record Machine(
   public Machine withLink(Link link) {
     return new Machine(
         name,
-        calibrated,
+        calibration,
         ranksPerHost,
         new Links(
             link,
@@ -118,12 +141,13 @@ public record Machine(
   /// own.simulate(Machine.named("h200x8x4hosts").withRanksPerHost(2)); // pairs of ranks
   /// ```
   public Machine withRanksPerHost(int number) {
-    return new Machine(name, calibrated, number, links, compute, costs);
+    return new Machine(name, calibration, number, links, compute, costs);
   }
 
-  /// Returns the name for captions: "h200x8, not calibrated".
+  /// Returns the name for captions: "h200x8, not calibrated", or "2 ranks of this host, calibrated
+  /// on NVIDIA H200, 2026-11-26".
   public String title() {
-    return name + (calibrated ? "" : ", not calibrated");
+    return name + ", " + calibration.map(Calibration::toString).orElse("not calibrated");
   }
 
   /// Predicts iterations of a schedule; see [Schedule#simulate(Schedule.Simulator, int)].
