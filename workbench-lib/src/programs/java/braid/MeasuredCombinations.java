@@ -11,6 +11,7 @@ import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.SortedMap;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
 import java.util.function.Function;
@@ -79,15 +80,6 @@ record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machine mach
           .medianNanos();
     }
 
-    /// Columns and depth of the multiplications of a rank.
-    record LocalGemm(int columns, int depth) {}
-
-    LocalGemm localGemm(int ranks) {
-      return spec.pattern().reduces()
-          ? new LocalGemm(spec.n(), spec.k() / ranks)
-          : new LocalGemm(spec.n() / ranks, spec.k());
-    }
-
     private String size(int ranks) {
       double gflop = 2e-9 * spec.m() * spec.n() * spec.k() / ranks;
       return gflop < 1 ? "below 1 GFLOP" : gflop < 2 ? "1 to 2 GFLOP" : "2 GFLOP and more";
@@ -141,7 +133,7 @@ record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machine mach
   }
 
   /// Returns the errors of all combinations and by pattern, method, type and size.
-  TreeMap<String, Errors> errors() {
+  SortedMap<String, Errors> errors() {
     var combinations = combinations();
     var ratios = ratios();
     List<Function<Combination, String>> partitions =
@@ -189,7 +181,7 @@ record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machine mach
   }
 
   /// Returns the median errors that a text has, by partition.
-  static TreeMap<String, Double> recordedErrors(String text) {
+  static SortedMap<String, Double> recordedErrors(String text) {
     var errors = new TreeMap<String, Double>();
     text.lines()
         .filter(line -> line.startsWith(ERROR))
@@ -213,7 +205,7 @@ record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machine mach
 
   /// Returns a line for each partition whose median error is worse than recorded by more than a
   /// tenth.
-  static List<String> worsened(TreeMap<String, Double> recorded, TreeMap<String, Errors> now) {
+  static List<String> worsened(SortedMap<String, Double> recorded, SortedMap<String, Errors> now) {
     var worse = new ArrayList<String>();
     recorded.forEach(
         (name, before) -> {

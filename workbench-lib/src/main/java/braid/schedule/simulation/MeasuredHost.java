@@ -16,6 +16,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
@@ -168,7 +169,7 @@ final class MeasuredHost {
             synchronizeNanos()));
   }
 
-  private static TreeMap<DType, Double> perSecond(Map<DType, Probe> probes) {
+  private static SortedMap<DType, Double> perSecond(Map<DType, Probe> probes) {
     var rates = new TreeMap<DType, Double>();
     probes.forEach((type, probe) -> rates.put(type, Math.rint(1e9 * probe.rate())));
     return rates;
