@@ -125,30 +125,32 @@ public final class CalibrateCommand implements Callable<Integer> {
     var file = output == null ? "" : output.toAbsolutePath().toString();
     var err = spec.commandLine().getErr();
     var stop = new StopRequest();
+    Output cell;
+    Optional<CellFailure> failure;
     try (var progress = NotebookQueue.progress(err)) {
-      var ended = new Output(progress, err);
-      var failure =
+      var receiver = new Output(progress, err);
+      cell = receiver;
+      failure =
           SignalledSession.run(
               options,
               stop::request,
               session -> {
                 progress.started(1, options.ranks());
                 progress.cellStarted("calibrate", "measuring");
-                return measure(session, file, ended, stop);
+                return measure(session, file, receiver, stop);
               });
-      progress.close();
-      if (failure.isPresent()) {
-        failure.get().traceback().forEach(err::println);
-        err.flush();
-        return CellAttempt.exitCode(failure.get()).code();
-      }
-      var machine = Machine.parse(Files.readString(ended.written()));
-      var out = spec.commandLine().getOut();
-      out.print(CalibratedTable.of(machine));
-      out.println("written to " + ended.written());
-      out.flush();
-      return ExitCode.OK.code();
     }
+    if (failure.isPresent()) {
+      failure.get().traceback().forEach(err::println);
+      err.flush();
+      return CellAttempt.exitCode(failure.get()).code();
+    }
+    var machine = Machine.parse(Files.readString(cell.written()));
+    var out = spec.commandLine().getOut();
+    out.print(CalibratedTable.of(machine));
+    out.println("written to " + cell.written());
+    out.flush();
+    return ExitCode.OK.code();
   }
 
   private static void requireTimes(SessionOptions options) {
