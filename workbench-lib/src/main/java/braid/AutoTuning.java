@@ -16,7 +16,6 @@ import braid.natives.cuda.GpuError;
 import braid.natives.load.Libraries;
 import braid.natives.load.Libraries.Library;
 import braid.natives.nvml.Nvml;
-import braid.schedule.simulation.Machine;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Clock;
@@ -58,7 +57,7 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
       return without(Feasibility.byDefault(problem, group), Caveats.SHARED);
     }
     var kept = group.broadcast(isRoot() ? kept() : "", ROOT);
-    return kept.isEmpty() ? decide(auto).tuning() : Decision.fromJson(kept).tuning();
+    return kept.isEmpty() ? decide(auto) : Decision.fromJson(kept).tuning();
   }
 
   private Tuning without(Tuning taken, String reason) {
@@ -78,25 +77,36 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
     return stale.isEmpty() ? decision.map(Decision::toJson).orElse("") : "";
   }
 
-  private Decision decide(Auto auto) {
+  private Tuning decide(Auto auto) {
     var tuner = new TunerRun(group, kind);
     tuner.problem = problem;
     tuner.budget = auto.budget();
     tuner.grid.whole();
     tuner.searches = true;
-    var decision = decision(tuner.study(Tuning.class));
+    tuner.decisions = decisions;
+    return tuning(tuner.study(Tuning.class));
+  }
+
+  /// Returns the tuning that a study decides for; unfused if its times are impossible, which
+  /// decides nothing.
+  Tuning tuning(Study<? extends Tuning> study) {
+    if (!study.faults().isEmpty()) {
+      var unfused = Tuning.unfused(problem);
+      note("auto takes `%s`, and keeps nothing: %s".formatted(unfused, study.headline()));
+      return unfused;
+    }
+    var decision = decision(study);
     note("auto decides: " + decision.headline());
-    return decision;
+    return decision.tuning();
   }
 
   /// Makes a decision of a study. It is kept if it is certain.
+  ///
+  /// @throws BraidException if its times are impossible
   Decision decision(Study<? extends Tuning> study) {
-    // Every rank has rank 0's machine and time.
-    var json =
-        isRoot()
-            ? new Decision(setting(), versions(), Clock.systemUTC().instant(), study).toJson()
-            : "";
-    var decision = Decision.fromJson(group.broadcast(json, ROOT));
+    // Made on every rank, so that all refuse impossible times. Rank 0's machine and time count.
+    var mine = new Decision(setting(), versions(), Clock.systemUTC().instant(), study);
+    var decision = Decision.fromJson(group.broadcast(isRoot() ? mine.toJson() : "", ROOT));
     if (!decision.isCertain()) {
       note("the decision for %s is not kept, since it is undecided".formatted(problem));
     } else if (isRoot()) {
@@ -122,7 +132,7 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
   }
 
   /// Problem and machine that a decision is valid for.
-  private SequencedMap<String, String> setting() {
+  SequencedMap<String, String> setting() {
     var backend = group.context().backend();
     var env = group.context().env();
     var setting = new LinkedHashMap<String, String>();
@@ -130,12 +140,7 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
     setting.put("ranks", Integer.toString(group.size()));
     setting.put("ranks per host", Integer.toString(env.local().size()));
     setting.put("backend", backend.kind().toString());
-    setting.put(
-        "device",
-        backend.kind() == BackendKind.HOST
-            ? "%s, %d cores"
-                .formatted(Machine.processor(), Runtime.getRuntime().availableProcessors())
-            : backend.deviceName());
+    setting.put(Caveats.DEVICE, backend.deviceName());
     setting.put("link", backend.link());
     setting.put("memory", kind.toString());
     return setting;
@@ -153,7 +158,7 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
     return properties.getProperty("version", "development");
   }
 
-  private SequencedMap<String, String> versions() {
+  SequencedMap<String, String> versions() {
     return versions(group);
   }
 

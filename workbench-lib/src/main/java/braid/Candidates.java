@@ -163,7 +163,8 @@ final class Candidates {
       if (form != Timing.LATENCY) {
         columns.put("timing", form.toString());
       }
-      Caveats.put(group.context().backend().ranksPerDevice(), columns);
+      var backend = group.context().backend();
+      Caveats.put(backend.deviceName(), backend.ranksPerDevice(), columns);
       var others = load.note(ROOT);
       others.ifPresent(this::note);
       var study = measure(candidates, columns);
@@ -227,7 +228,8 @@ final class Candidates {
             machine
                 .filter(_ -> group.rank() == ROOT)
                 .map(described -> predicted(described, candidates)),
-            measuredNanos);
+            measuredNanos,
+            List.of());
     return Study.fromJson(group.broadcast(study.toJson(), ROOT));
   }
 

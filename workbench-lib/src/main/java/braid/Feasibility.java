@@ -21,27 +21,40 @@ final class Feasibility {
   /// Refuses a tuning that the problem or the size of the group does not allow.
   static void check(Problem problem, Tuning tuning, ProcessGroup group) {
     switch (problem) {
-      case GemmSpec spec -> check(spec, tuning.require(Overlap.class, spec), group);
+      case GemmSpec spec -> check(spec, tuning.require(Overlap.class, spec), Members.of(group));
       case AttentionSpec spec -> check(spec, tuning.require(ContextParallel.class, spec), group);
       case AttentionGradientSpec spec ->
           check(spec.forward(), tuning.require(ContextParallel.class, spec), group);
     }
   }
 
-  private static void check(GemmSpec spec, Overlap tuning, ProcessGroup group) {
+  /// Returns true if that number of ranks could solve a problem with a tuning.
+  static boolean isPossible(GemmSpec spec, Overlap tuning, int ranks, BackendKind backend) {
+    try {
+      check(spec, tuning, new Members("world", ranks, backend));
+      return true;
+    } catch (BraidException _) {
+      return false;
+    }
+  }
+
+  /// Ranks of a group, which need not exist.
+  private record Members(String group, int ranks, BackendKind backend) {
+    static Members of(ProcessGroup group) {
+      return new Members(group.name(), group.size(), group.context().backend().kind());
+    }
+  }
+
+  private static void check(GemmSpec spec, Overlap tuning, Members members) {
     var pattern = spec.pattern();
-    tuning.check(spec, group.size());
-    checkSum(
-        CollectiveRules.of(group.context().backend().kind()),
-        pattern,
-        tuning.method(),
-        group.size());
-    checkSizes(spec, tuning, group);
-    checkChunks(spec, tuning, group);
+    tuning.check(spec, members.ranks());
+    checkSum(CollectiveRules.of(members.backend()), pattern, tuning.method(), members.ranks());
+    checkSizes(spec, tuning, members);
+    checkChunks(spec, tuning, members.ranks());
   }
 
   private static void check(AttentionSpec spec, ContextParallel tuning, ProcessGroup group) {
-    atLeastOneEach("sequence", "token", spec.sequence(), group);
+    atLeastOneEach("sequence", "token", spec.sequence(), Members.of(group));
     tuning.check(spec, group.size());
     int most = tuning.mostSplits(spec, group.size());
     if (tuning.splits() > most) {
@@ -88,24 +101,24 @@ final class Feasibility {
     }
   }
 
-  private static void checkSizes(GemmSpec spec, Overlap tuning, ProcessGroup group) {
+  private static void checkSizes(GemmSpec spec, Overlap tuning, Members members) {
     switch (spec.pattern()) {
       case ALL_GATHER_GEMM -> {
-        atLeastOneEach("m", "row", spec.m(), group);
-        atLeastOneEach("n", "column", spec.n(), group);
+        atLeastOneEach("m", "row", spec.m(), members);
+        atLeastOneEach("n", "column", spec.n(), members);
       }
       case GEMM_REDUCE_SCATTER -> {
-        atLeastOneEach("m", "row", spec.m(), group);
-        atLeastOneEach("k", "step of the depth", spec.k(), group);
+        atLeastOneEach("m", "row", spec.m(), members);
+        atLeastOneEach("k", "step of the depth", spec.k(), members);
       }
       case GEMM_ALL_REDUCE -> {
-        atLeastOneEach("k", "step of the depth", spec.k(), group);
+        atLeastOneEach("k", "step of the depth", spec.k(), members);
         if (tuning.method() == Method.RING) {
-          atLeastOneEach("m", "row", spec.m(), group);
+          atLeastOneEach("m", "row", spec.m(), members);
         }
       }
       case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER -> {
-        atLeastOneEach("elements beside", "number", spec.besideElements(), group);
+        atLeastOneEach("elements beside", "number", spec.besideElements(), members);
         if (spec.besideElements() > Integer.MAX_VALUE) {
           throw new BraidException(
               "elements beside must be at most %d but were %d; take a wider type or less"
@@ -115,11 +128,11 @@ final class Feasibility {
     }
   }
 
-  private static void atLeastOneEach(String name, String unit, long value, ProcessGroup group) {
-    if (value < group.size()) {
+  private static void atLeastOneEach(String name, String unit, long value, Members members) {
+    if (value < members.ranks()) {
       throw new BraidException(
           "%s must be %d or more (a %s for each rank of group `%s`) but was %d"
-              .formatted(name, group.size(), unit, group.name(), value));
+              .formatted(name, members.ranks(), unit, members.group(), value));
     }
   }
 
@@ -129,7 +142,8 @@ final class Feasibility {
     return switch (problem) {
       case GemmSpec spec ->
           Overlap.pipelined(
-              Math.clamp(smallestPart(spec, Overlap.defaults(), group), 1, Overlap.DEFAULT_SPLITS));
+              Math.clamp(
+                  smallestPart(spec, Overlap.defaults(), group.size()), 1, Overlap.DEFAULT_SPLITS));
       case AttentionSpec _, AttentionGradientSpec _ -> ContextParallel.ring();
     };
   }
@@ -143,15 +157,15 @@ final class Feasibility {
     return spec.pattern().beside() ? spec.besideElements() : spec.m();
   }
 
-  private static long smallestPart(GemmSpec spec, Overlap tuning, ProcessGroup group) {
-    return splitsWhole(spec, tuning) ? total(spec) : total(spec) / group.size();
+  private static long smallestPart(GemmSpec spec, Overlap tuning, int ranks) {
+    return splitsWhole(spec, tuning) ? total(spec) : total(spec) / ranks;
   }
 
-  private static void checkChunks(GemmSpec spec, Overlap tuning, ProcessGroup group) {
+  private static void checkChunks(GemmSpec spec, Overlap tuning, int ranks) {
     boolean ofAll = splitsWhole(spec, tuning);
     long total = total(spec);
-    long smallest = smallestPart(spec, tuning, group);
-    long largest = ofAll ? total : (total + group.size() - 1) / group.size();
+    long smallest = smallestPart(spec, tuning, ranks);
+    long largest = ofAll ? total : (total + ranks - 1) / ranks;
     var unit = spec.pattern().beside() ? "numbers" : "rows";
     var subject = ofAll ? "%s of the output" : "%s of the smallest shard";
     if (tuning.splits() > smallest) {

@@ -131,7 +131,8 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     var counters = new LinkedHashMap<>(group.counters());
     counters.putAll(readings);
     var columns = configuration.get();
-    Caveats.put(group.context().backend().ranksPerDevice(), columns);
+    var backend = group.context().backend();
+    Caveats.put(backend.deviceName(), backend.ranksPerDevice(), columns);
     var profile =
         new Profile(
             group.place(),

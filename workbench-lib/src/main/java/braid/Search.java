@@ -1,18 +1,22 @@
 package braid;
 
+import braid.SearchSamples.Batch;
 import braid.evidence.Study;
 import braid.internal.context.RankContext;
 import braid.internal.report.progress.ProgressBar;
-import braid.internal.report.statistics.Spread;
+import braid.internal.report.statistics.PairedSamples;
 import braid.model.BackendKind;
+import braid.model.Configuration;
+import braid.model.Estimate;
 import braid.model.Link;
 import braid.model.Problem;
 import braid.model.Tuning;
 import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
+import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collection;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -20,41 +24,64 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
-import java.util.function.Function;
-import java.util.stream.Collectors;
-import org.jspecify.annotations.Nullable;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
-/// Search for the fastest of many tunings: a simulation of this machine predicts all of them, and
-/// few are measured.
+/// Search for the fastest of many tunings: a simulation of this machine predicts all of them, few
+/// are measured, and those that may be the fastest race each other.
 ///
 /// The most promising tuning of each kind is measured first; tunings of one kind differ only in
-/// numbers, such as splits. Simulations err alike for tunings of one kind, so each measurement
-/// corrects the predictions of its kind. Then the most promising tunings are measured, a batch at a
-/// time. The search ends if each tuning that is left is predicted slower than the fastest by more
-/// than predictions have erred so far, if a third of all are measured, or if half of the budget is
-/// spent, but not before the first of each kind. The finalists, the fastest and all that may be as
-/// fast, are left to a study.
+/// numbers, such as splits. Each measurement corrects the predictions of all that are alike
+/// ([CorrectedTimes]). Then the most promising tunings are measured, a batch at a time, until every
+/// other one is surely slower than the fastest by its prediction, a third of all are measured, or
+/// most of the search's time is spent. What was measured in few rounds is not known well: so the
+/// contenders, the fastest and all that are not surely slower, are measured in more and more rounds
+/// together, and drop out one by one. All samples of a tuning count, from whatever batch. The
+/// finalists are left to a study. Its verdict is of new rounds only: the finalists were chosen
+/// because they were fast in the old ones, also by luck.
 ///
-/// Every rank searches alike: it has rank 0's predictions and clock, and the times of the slowest
-/// rank.
+/// The next batch follows from the batches so far, with the time that each took, and nothing else.
+/// So every rank searches alike, by rank 0's predictions and clock and the times of the slowest
+/// rank, and a search that is resumed with the batches of an interrupted one goes on where that one
+/// was.
 final class Search {
   /// Share of all tunings that a search measures at most.
   static final double MOST_MEASURED = 1.0 / 3;
 
-  /// Tunings of a batch: their pipelines exist at once.
-  static final int BATCH = 6;
+  /// Share of the budget that is for the search, and the share for tunings that are new.
+  private static final double SEARCHING = 0.5;
+
+  private static final double EXPLORING = 0.3;
+
+  /// New tunings of a batch. The pipelines of a batch exist at once.
+  private static final int BATCH = 6;
+
+  /// Contenders of a batch, beside the fastest.
+  private static final int RACING = 9;
 
   /// So few tunings are all left to the study.
-  static final int FEW = 8;
+  static final int MOST_FINALISTS = 8;
 
-  static final int MOST_FINALISTS = 6;
+  private static final int EXPLORING_ROUNDS = Tuner.MIN_REPEATS;
 
-  /// Least share by which a finalist may be slower than the fastest tuning in the search's few
-  /// rounds.
-  static final double LEAST_MARGIN = 0.05;
+  private static final int RACING_ROUNDS = 12;
 
-  /// Least error of predictions.
-  static final double LEAST_ERROR = 0.03;
+  /// Rounds that tell contenders apart, or nothing does.
+  private static final int MOST_ROUNDS = 72;
+
+  /// Confidence of the interval beyond which a tuning is surely slower. The fastest must survive
+  /// the comparison with each other tuning.
+  private static final double SURELY = 0.998;
+
+  /// Fewest rounds of such an interval. With fewer, the whole ranges must not overlap.
+  private static final int LEAST_ROUNDS = 10;
+
+  /// Share by which two pipelines of one tuning may differ, by the place of their memory and
+  /// threads. Rounds of one batch do not show it, since the batch builds each tuning once.
+  private static final double BUILD_MARGIN = 0.07;
+
+  /// Standard deviations of a corrected prediction within which a tuning may be the fastest.
+  private static final double DEVIATIONS = 2;
 
   private static final int ROOT = 0;
 
@@ -63,26 +90,43 @@ final class Search {
 
   private final ProcessGroup group;
   private final List<Tuning> all;
+  private final Predictions predictions;
+  private final long budgetNanos;
+  private final List<Batch> batches = new ArrayList<>();
 
-  /// Predicted time of each tuning ÷ the reference's; empty if the simulation knows no time.
-  private final Map<Tuning, Double> predicted;
+  /// Predicted times.
+  ///
+  /// @param machine title of the described machine
+  /// @param ratios predicted time of each tuning ÷ the reference's; without those of which the
+  ///   simulation knows no time
+  record Predictions(String machine, Map<Tuning, Double> ratios) {
+    double ratio(Tuning tuning) {
+      return ratios.getOrDefault(tuning, 1.0);
+    }
+  }
 
-  private final String machine;
+  /// Measures tunings beside the reference.
+  @FunctionalInterface
+  interface Measuring {
+    Study<?> measure(List<Tuning> tunings, int rounds);
+  }
 
-  /// Measured time of each tuning ÷ the reference's.
-  private final SequencedMap<Tuning, Double> measured = new LinkedHashMap<>();
+  /// @param all tunings, more than [#MOST_FINALISTS]
+  Search(ProcessGroup group, List<Tuning> all, Predictions predictions, Duration budget) {
+    this.group = group;
+    this.all = all;
+    this.predictions = predictions;
+    budgetNanos = budget.toNanos();
+  }
 
-  private double noise;
-
-  /// Predicts all tunings.
+  /// Predicts all tunings, on rank 0.
   ///
   /// @param described machine of the predictions; by default this host, or the built-in machine
   ///   that is nearest to these GPUs
-  Search(ProcessGroup group, Problem problem, List<Tuning> all, Optional<Machine> described) {
-    this.group = group;
-    this.all = all;
+  static Predictions predictions(
+      ProcessGroup group, Problem problem, List<Tuning> all, Optional<Machine> described) {
     var rows = new ArrayList<String>();
-    if (group.rank() == ROOT && all.size() > FEW) {
+    if (group.rank() == ROOT) {
       try (var progress =
           new ProgressBar(
                   "predicting",
@@ -90,28 +134,29 @@ final class Search {
                   "describing this machine",
                   RankContext.current().outbox())
               .ticking()) {
-        var simulated = described.orElseGet(this::thisMachine);
+        var simulated = described.orElseGet(() -> thisMachine(group));
         rows.add(simulated.title());
-        double reference = nanos(problem, Tuning.unfused(problem), simulated);
+        double reference = nanos(problem, Tuning.unfused(problem), group.size(), simulated);
         for (var tuning : all) {
           progress.step(tuning.toString());
-          rows.add(Double.toString(nanos(problem, tuning, simulated) / reference));
+          rows.add(Double.toString(nanos(problem, tuning, group.size(), simulated) / reference));
         }
         progress.finish("done");
       }
     }
     var shared = group.broadcast(String.join("\n", rows), ROOT).lines().toList();
-    machine = shared.isEmpty() ? "" : shared.getFirst();
-    predicted = new LinkedHashMap<>();
+    var ratios = new LinkedHashMap<Tuning, Double>();
     for (int i = 1; i < shared.size(); i++) {
       double ratio = Double.parseDouble(shared.get(i));
       if (ratio > 0 && ratio < Double.POSITIVE_INFINITY) {
-        predicted.put(all.get(i - 1), ratio);
+        ratios.put(all.get(i - 1), ratio);
       }
     }
+    return new Predictions(shared.getFirst(), ratios);
   }
 
-  private Machine thisMachine() {
+  /// Returns this host as measured, or the built-in machine that is nearest to these GPUs.
+  static Machine thisMachine(ProcessGroup group) {
     var backend = group.context().backend();
     return backend.kind() == BackendKind.HOST
         ? Machine.ofThisHost(group.context().env().local().size())
@@ -119,54 +164,101 @@ final class Search {
         : Machine.nearest(backend.deviceName(), group.context().env().local().size());
   }
 
-  private double nanos(Problem problem, Tuning tuning, Machine simulated) {
-    return Chain.predictedNanos(Schedule.of(problem, tuning, group.size()), simulated);
+  /// Returns the predicted time of an iteration; 0 if it cannot be simulated.
+  static double nanos(Problem problem, Tuning tuning, int ranks, Machine simulated) {
+    return Chain.predictedNanos(Schedule.of(problem, tuning, ranks), simulated);
   }
 
   /// Returns the tunings that a study must tell apart, in the order of the grid.
   ///
-  /// @param measure measures tunings beside the reference, in few rounds
-  /// @param budget half of it is for the search
+  /// @param samples samples of an earlier search, which this one goes on with, and where it keeps
+  ///   its own
   /// @param notes receives a line on what was measured
-  List<Tuning> finalists(
-      Function<Collection<Tuning>, Study<?>> measure, Duration budget, List<String> notes) {
-    if (all.size() <= FEW) {
-      return all;
-    }
-    long startNanos = System.nanoTime();
-    int most = predicted.isEmpty() ? all.size() : (int) Math.floor(all.size() * MOST_MEASURED);
-    var next = firsts(most);
-    while (!next.isEmpty()) {
-      for (int start = 0; start < next.size(); start += BATCH) {
-        add(measure.apply(next.subList(start, Math.min(next.size(), start + BATCH))));
-      }
+  List<Tuning> finalists(Measuring measuring, SearchSamples samples, List<String> notes) {
+    batches.addAll(samples.read());
+    for (var next = next(); !next.isEmpty(); next = next()) {
+      long startNanos = System.nanoTime();
+      var measured = measured();
+      boolean racing = measured.keySet().containsAll(next);
+      var study = measuring.measure(next, racing ? RACING_ROUNDS : EXPLORING_ROUNDS);
       long spent = group.broadcast(System.nanoTime() - startNanos, ROOT);
-      next = spent > budget.toNanos() / 2 ? List.of() : promising(most);
+      batches.add(new Batch(Clock.systemUTC().instant(), spent, study));
+      samples.keep(batches);
     }
-    notes.add(note());
-    double slowest = fastest() * (1 + Math.max(LEAST_MARGIN, 2 * noise));
-    var finalists =
-        measured.entrySet().stream()
-            .filter(each -> each.getValue() <= slowest)
-            .sorted(Map.Entry.comparingByValue())
-            .limit(MOST_FINALISTS)
-            .map(Map.Entry::getKey)
-            .collect(Collectors.toSet());
+    var measured = measured();
+    notes.add(note(measured));
+    var finalists = contenders(measured).stream().limit(MOST_FINALISTS).toList();
     return all.stream().filter(finalists::contains).toList();
   }
 
-  private void add(Study<?> study) {
-    double reference = study.unfusedMedianNanos();
-    for (var trial : study.trials()) {
-      if (trial.configuration() instanceof Tuning tuning) {
-        measured.put(tuning, trial.medianNanos() / reference);
+  /// Returns the next tunings to measure: new ones, or contenders; none at the end.
+  private List<Tuning> next() {
+    var measured = measured();
+    int most = most();
+    var firsts = firsts(most).stream().filter(each -> !measured.containsKey(each)).toList();
+    if (!firsts.isEmpty()) {
+      return firsts.subList(0, Math.min(BATCH, firsts.size()));
+    }
+    double spent = batches.stream().mapToLong(Batch::spentNanos).sum();
+    if (spent < EXPLORING * budgetNanos) {
+      var promising = promising(measured, most);
+      if (!promising.isEmpty()) {
+        return promising;
       }
     }
-    noise = Math.max(noise, study.noise());
+    return spent < SEARCHING * budgetNanos ? racing(measured) : List.of();
   }
 
-  private double fastest() {
-    return measured.values().stream().min(Comparator.naturalOrder()).orElseThrow();
+  /// Returns the number of tunings to measure at most.
+  private int most() {
+    return predictions.ratios().isEmpty()
+        ? all.size()
+        : (int) Math.floor(all.size() * MOST_MEASURED);
+  }
+
+  /// Returns the share by which each measured tuning takes longer than the reference.
+  private SequencedMap<Tuning, Estimate> measured() {
+    var measured = new LinkedHashMap<Tuning, Estimate>();
+    for (var batch : batches) {
+      for (var trial : batch.study().trials()) {
+        if (trial.configuration() instanceof Tuning tuning) {
+          measured.computeIfAbsent(tuning, each -> excess(each, batch.study().reference()));
+        }
+      }
+    }
+    return measured;
+  }
+
+  /// Returns the share by which a configuration takes longer than another, by all rounds that had
+  /// both.
+  private Estimate excess(Configuration configuration, Configuration base) {
+    return PairedSamples.excess(times(base, configuration), times(configuration, base), SURELY);
+  }
+
+  /// Returns the times of a configuration in all rounds that had another one, too.
+  private double[] times(Configuration configuration, Configuration partner) {
+    return batches.stream()
+        .map(Batch::study)
+        .filter(study -> nanos(study, partner).length > 0)
+        .flatMapToDouble(study -> Arrays.stream(nanos(study, configuration)))
+        .toArray();
+  }
+
+  /// Returns the times of a configuration in a study, of the reference the means of both times of a
+  /// round; none if the study does not have it.
+  private static double[] nanos(Study<?> study, Configuration configuration) {
+    if (configuration.equals(study.reference())) {
+      return IntStream.range(0, study.repeats())
+          .mapToDouble(
+              round ->
+                  Math.sqrt(
+                      (double) study.unfusedFirst().get(round) * study.unfusedAgain().get(round)))
+          .toArray();
+    }
+    return study.trials().stream()
+        .filter(trial -> trial.configuration().equals(configuration))
+        .flatMapToDouble(trial -> trial.nanos().stream().mapToDouble(Long::doubleValue))
+        .toArray();
   }
 
   /// Returns the most promising tuning of each kind.
@@ -174,16 +266,14 @@ final class Search {
     var firsts = new LinkedHashMap<SequencedMap<String, String>, Tuning>();
     for (var tuning : all) {
       firsts.merge(
-          kind(tuning), tuning, (one, more) -> predicted(more) < predicted(one) ? more : one);
+          kind(tuning),
+          tuning,
+          (one, more) -> predictions.ratio(more) < predictions.ratio(one) ? more : one);
     }
     return firsts.values().stream()
-        .sorted(Comparator.comparingDouble(this::predicted))
+        .sorted(Comparator.comparingDouble(predictions::ratio))
         .limit(most)
         .toList();
-  }
-
-  private double predicted(Tuning tuning) {
-    return predicted.getOrDefault(tuning, 1.0);
   }
 
   private static SequencedMap<String, String> kind(Tuning tuning) {
@@ -192,62 +282,89 @@ final class Search {
     return kind;
   }
 
-  /// Returns the next batch: tunings that may be faster than the fastest.
-  private List<Tuning> promising(int most) {
-    double fastest = fastest();
-    double error = error();
-    return all.stream()
-        .filter(tuning -> !measured.containsKey(tuning))
-        .filter(tuning -> predicted.isEmpty() || expected(tuning) < fastest * (1 + error))
-        .sorted(Comparator.comparingDouble(this::expected))
+  /// Returns new tunings that may be faster than the fastest, the most promising first.
+  private List<Tuning> promising(SequencedMap<Tuning, Estimate> measured, int most) {
+    var corrected = corrected(measured);
+    double fastest = Math.log1p(fastest(measured).getValue().value());
+    var limits = new LinkedHashMap<Tuning, Double>();
+    for (var tuning : all) {
+      if (!measured.containsKey(tuning)) {
+        var expected = corrected.expected(tuning);
+        if (predictions.ratios().isEmpty()
+            || expected.log() - DEVIATIONS * expected.deviation() < fastest) {
+          limits.put(tuning, expected.log() - expected.deviation());
+        }
+      }
+    }
+    return limits.entrySet().stream()
+        .sorted(Map.Entry.comparingByValue())
         .limit(Math.max(0, Math.min(BATCH, most - measured.size())))
+        .map(Map.Entry::getKey)
         .toList();
   }
 
-  /// Returns the prediction, corrected by the other measurements of its kind, or by all if there
-  /// are none.
-  private double expected(Tuning tuning) {
-    var kind = kind(tuning);
-    double ofKind = correction(tuning, kind);
-    return predicted(tuning) * (ofKind > 0 ? ofKind : correction(tuning, null));
+  private CorrectedTimes corrected(SequencedMap<Tuning, Estimate> measured) {
+    var ratios = new LinkedHashMap<Tuning, Double>();
+    measured.forEach((tuning, excess) -> ratios.put(tuning, 1 + excess.value()));
+    return new CorrectedTimes(predictions::ratio, ratios);
   }
 
-  /// Returns the median of measured ÷ predicted times of a kind; 0 if there are none.
-  private double correction(Tuning tuning, @Nullable SequencedMap<String, String> kind) {
-    return median(
-        measured.entrySet().stream()
-            .filter(each -> !each.getKey().equals(tuning))
-            .filter(each -> kind == null || kind(each.getKey()).equals(kind))
-            .mapToDouble(each -> each.getValue() / predicted(each.getKey()))
-            .toArray(),
-        0.5);
+  private static Map.Entry<Tuning, Estimate> fastest(SequencedMap<Tuning, Estimate> measured) {
+    return measured.entrySet().stream()
+        .min(Comparator.comparingDouble(each -> each.getValue().value()))
+        .orElseThrow();
   }
 
-  /// Returns the share by which nine of ten predictions erred at most, each corrected by the other
-  /// measurements.
-  private double error() {
-    var errors =
-        measured.entrySet().stream()
-            .mapToDouble(each -> Math.abs(Math.log(each.getValue() / expected(each.getKey()))))
-            .filter(Double::isFinite)
-            .toArray();
-    return Math.max(LEAST_ERROR, Math.expm1(median(errors, 0.9)));
+  /// Returns the measured tunings that may be the fastest, fastest first.
+  private List<Tuning> contenders(SequencedMap<Tuning, Estimate> measured) {
+    var fastest = fastest(measured);
+    return measured.entrySet().stream()
+        .filter(each -> !isSurelySlower(each, fastest))
+        .sorted(Comparator.comparingDouble(each -> each.getValue().value()))
+        .map(Map.Entry::getKey)
+        .toList();
   }
 
-  private static double median(double[] values, double share) {
-    return values.length == 0 ? 0 : Spread.quantile(values, share);
+  private boolean isSurelySlower(
+      Map.Entry<Tuning, Estimate> each, Map.Entry<Tuning, Estimate> fastest) {
+    var tuning = each.getKey();
+    var best = fastest.getKey();
+    return times(tuning, best).length >= LEAST_ROUNDS
+        ? excess(tuning, best).low() > 0
+        : 1 + each.getValue().low() > (1 + fastest.getValue().high()) * (1 + BUILD_MARGIN);
   }
 
-  private String note() {
-    return predicted.isEmpty()
-        ? "searched %d configurations: all were measured, since nothing predicts them"
-            .formatted(all.size())
+  /// Returns the fastest, and the contenders of the fewest rounds; none if few are left.
+  private List<Tuning> racing(SequencedMap<Tuning, Estimate> measured) {
+    var contenders = contenders(measured);
+    var fastest = contenders.getFirst();
+    var others =
+        contenders.stream()
+            .skip(1)
+            .filter(tuning -> rounds(tuning) < MOST_ROUNDS)
+            .sorted(Comparator.comparingInt(this::rounds))
+            .limit(RACING)
+            .toList();
+    return contenders.size() <= MOST_FINALISTS || others.isEmpty()
+        ? List.of()
+        : Stream.concat(Stream.of(fastest), others.stream()).toList();
+  }
+
+  private int rounds(Tuning tuning) {
+    return times(tuning, tuning).length;
+  }
+
+  private String note(SequencedMap<Tuning, Estimate> measured) {
+    return predictions.ratios().isEmpty()
+        ? "searched %d configurations: %s were measured, since nothing predicts them"
+            .formatted(
+                all.size(), measured.size() == all.size() ? "all" : String.valueOf(measured.size()))
         : String.format(
             Locale.ROOT,
             "searched %d configurations: predicted on %s, measured %d; corrected by their times, 9 of 10 predictions are off by %.0f%% or less",
             all.size(),
-            machine,
+            predictions.machine(),
             measured.size(),
-            100 * error());
+            100 * corrected(measured).error());
   }
 }

@@ -93,6 +93,9 @@ public final class Tuner<C extends Configuration> {
 
   public static final Duration MAX_BUDGET = Duration.ofDays(1);
 
+  /// Largest number of ranks that [#sweepRanks] predicts.
+  public static final int MAX_RANKS = 1024;
+
   public static final int MAX_REPEATS = Study.MAX_REPEATS;
 
   /// Untimed iterations before each measurement, which refill caches that others used.
@@ -314,8 +317,9 @@ public final class Tuner<C extends Configuration> {
 
   /// Searches among all methods, transports, splits and streams that are not given, replayed and
   /// not: a simulation of this machine predicts every tuning ([#predictedOn] sets another machine),
-  /// at most a third of them are measured, in half of the [#budget], and the study has the fastest
-  /// of them. A line says what was measured.
+  /// at most a third of them are measured and the fastest race each other, in half of the
+  /// [#budget], and the study has those that may be the fastest. A line says what was measured. A
+  /// search that did not end goes on with its samples when it is run again.
   public Tuner<C> search() {
     SetOnce.check("search", draft.searches ? "search()" : null);
     draft.grid.whole();
@@ -396,6 +400,21 @@ public final class Tuner<C extends Configuration> {
         .exclusively(() -> "sweep of a tuner", () -> draft.crossovers(counts));
   }
 
+  /// Predicts from which number of ranks on a method is the fastest for the GEMM: on the machine of
+  /// [#predictedOn], by default on hosts like this one. The group's own number of ranks is measured
+  /// as well, if it is among them. Tunings that many ranks do not allow are left out there.
+  public Crossovers sweepRanks(int... ranks) {
+    Given.check("ranks", ranks);
+    var counts =
+        Grid.distinct("ranks", Arrays.stream(ranks).boxed().toList()).stream()
+            .map(count -> within("ranks", count, 2, MAX_RANKS, "sweepRanks(8)"))
+            .toList();
+    return draft
+        .group
+        .calls()
+        .exclusively(() -> "sweep of a tuner", () -> draft.crossoversOfRanks(counts));
+  }
+
   /// Runs, and makes the result the decision for the problem on this machine. It is kept if it is
   /// certain, and `Overlap.auto()` takes it from then on.
   public Decision decide() {
@@ -424,10 +443,13 @@ public final class Tuner<C extends Configuration> {
   }
 
   private static int within(String name, int value, int least, int most, int suggested) {
+    return within(name, value, least, most, "%s(%d)".formatted(name, suggested));
+  }
+
+  private static int within(String name, int value, int least, int most, String suggested) {
     if (value < least || value > most) {
       throw new BraidException(
-          "%s must be %d..%d but was %d; try %s(%d)"
-              .formatted(name, least, most, value, name, suggested));
+          "%s must be %d..%d but was %d; try %s".formatted(name, least, most, value, suggested));
     }
     return value;
   }

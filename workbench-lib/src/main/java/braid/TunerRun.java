@@ -4,7 +4,9 @@ import braid.Candidates.Work;
 import braid.evidence.ChainStudy;
 import braid.evidence.Crossovers;
 import braid.evidence.Decision;
+import braid.evidence.Decisions;
 import braid.evidence.Study;
+import braid.internal.report.progress.ProgressBar;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.value.Caveats;
 import braid.model.BraidException;
@@ -60,6 +62,12 @@ final class TunerRun {
 
   /// True to search among all tunings, instead of measuring each of a few.
   boolean searches;
+
+  /// Decisions beside which a search keeps its samples.
+  Decisions decisions = Decisions.kept();
+
+  /// Samples of searches whose study has not ended.
+  private final List<SearchSamples> searched = new ArrayList<>();
 
   /// Steps, or schedules of one's own.
   final SequencedMap<Configuration, Supplier<Work>> named = new LinkedHashMap<>();
@@ -125,7 +133,10 @@ final class TunerRun {
                   "`%s` needs another kind of study; run the tuner that schedule, schedules or layouts returned"
                       .formatted(other));
             });
-    return measured(work, Map.of(), notes).cast(kind);
+    var study = measured(work, Map.of(), notes).cast(kind);
+    searched.forEach(SearchSamples::forget);
+    searched.clear();
+    return study;
   }
 
   private void requireSteps() {
@@ -149,14 +160,7 @@ final class TunerRun {
 
   /// Runs a study for each number of rows.
   Crossovers crossovers(List<Integer> rows) {
-    if (!(problem instanceof GemmSpec spec) || !named.isEmpty() || !families.isEmpty()) {
-      throw new BraidException(
-          "a sweep is over the rows of a GEMM and its overlaps but the tuner has %s; begin with gemm(spec)"
-              .formatted(
-                  problem instanceof GemmSpec
-                      ? "schedules of your own"
-                      : problem == null ? "steps, or no problem" : problem));
-    }
+    var spec = swept();
     sweeps = true;
     var studies = new TreeMap<Integer, Study<Overlap>>();
     for (int count : rows) {
@@ -165,6 +169,75 @@ final class TunerRun {
     }
     problem = spec;
     return new Crossovers(studies);
+  }
+
+  /// Predicts the times of every tuning for each number of ranks, and measures the group's own.
+  Crossovers crossoversOfRanks(List<Integer> counts) {
+    var spec = swept();
+    var predicted = predicted(spec, counts);
+    var studies = new TreeMap<Integer, Study<Overlap>>();
+    if (group.size() > 1 && counts.contains(group.size())) {
+      studies.put(group.size(), study(Overlap.class));
+    }
+    return new Crossovers(Crossovers.RANKS, studies, Optional.of(predicted));
+  }
+
+  private GemmSpec swept() {
+    if (problem instanceof GemmSpec spec && named.isEmpty() && families.isEmpty()) {
+      return spec;
+    }
+    throw new BraidException(
+        "a sweep is over the rows or ranks of a GEMM and its overlaps but the tuner has %s; begin with gemm(spec)"
+            .formatted(
+                problem instanceof GemmSpec
+                    ? "schedules of your own"
+                    : problem == null ? "steps, or no problem" : problem));
+  }
+
+  /// Predicts times, on rank 0, which shares them: a line for each number of ranks.
+  private Crossovers.Prediction predicted(GemmSpec spec, List<Integer> counts) {
+    var tunings =
+        Stream.concat(Stream.of(Overlap.unfused()), grid.all(spec).stream())
+            .map(tuning -> tuning.require(Overlap.class, spec))
+            .toList();
+    var rows = new ArrayList<String>();
+    if (group.rank() == 0) {
+      try (var progress =
+          new ProgressBar(
+                  "predicting",
+                  counts.size() * tunings.size(),
+                  "describing the machine",
+                  group.context().outbox())
+              .ticking()) {
+        var described = machine == null ? Search.thisMachine(group) : machine;
+        rows.add(described.title());
+        for (int ranks : counts) {
+          var nanos = new ArrayList<String>();
+          for (var tuning : tunings) {
+            progress.step("%d ranks, %s".formatted(ranks, tuning));
+            boolean possible =
+                Feasibility.isPossible(spec, tuning, ranks, group.context().backend().kind());
+            nanos.add(Double.toString(possible ? Search.nanos(spec, tuning, ranks, described) : 0));
+          }
+          rows.add(String.join(" ", nanos));
+        }
+        progress.finish("done");
+      }
+    }
+    var shared = group.broadcast(String.join("\n", rows), 0).lines().toList();
+    var predicted = new TreeMap<Integer, SequencedMap<Overlap, Double>>();
+    for (int i = 0; i < counts.size(); i++) {
+      var nanos = shared.get(i + 1).split(" ", -1);
+      var possible = new LinkedHashMap<Overlap, Double>();
+      for (int j = 0; j < nanos.length; j++) {
+        double value = Double.parseDouble(nanos[j]);
+        if (value > 0) {
+          possible.put(tunings.get(j), value);
+        }
+      }
+      predicted.put(counts.get(i), possible);
+    }
+    return new Crossovers.Prediction(shared.getFirst(), spec.toString(), predicted);
   }
 
   void requireNoSearch(String subject) {
@@ -194,19 +267,36 @@ final class TunerRun {
   }
 
   private List<Tuning> finalists(Problem problem, List<Tuning> possible, List<String> notes) {
+    if (possible.size() <= Search.MOST_FINALISTS) {
+      return possible;
+    }
     var unfused = Tuning.unfused(problem);
-    return new Search(group, problem, possible, Optional.ofNullable(machine))
+    var samples = samples(problem, possible);
+    searched.add(samples);
+    var predictions = Search.predictions(group, problem, possible, Optional.ofNullable(machine));
+    return new Search(group, possible, predictions, orElse(budget, Tuner.DEFAULT_BUDGET))
         .finalists(
-            tunings -> {
+            (tunings, rounds) -> {
               var work = new LinkedHashMap<Configuration, Supplier<Work>>();
               work.put(unfused, () -> pipelines.build(problem, unfused));
               tunings.forEach(tuning -> work.put(tuning, () -> pipelines.build(problem, tuning)));
-              return candidates(
-                      tunings.size(), RoundPlan.exactly(Tuner.MIN_REPEATS), Optional.empty())
+              return candidates(tunings.size(), RoundPlan.exactly(rounds), Optional.empty())
                   .screen(work);
             },
-            orElse(budget, Tuner.DEFAULT_BUDGET),
+            samples,
             notes);
+  }
+
+  /// Returns the samples of an earlier search of the same tunings, measured in the same way.
+  private SearchSamples samples(Problem problem, List<Tuning> possible) {
+    var automatic = AutoTuning.of(group, problem, pipelines.kind());
+    var conditions = new LinkedHashMap<>(automatic.setting());
+    conditions.putAll(automatic.versions());
+    conditions.put("timing", form().toString());
+    conditions.put("warmup", Integer.toString(orElse(warmup, Tuner.DEFAULT_WARMUP)));
+    conditions.put(
+        "tunings", possible.stream().map(Tuning::toString).collect(Collectors.joining("; ")));
+    return new SearchSamples(group, decisions.samples(automatic.setting()), conditions);
   }
 
   ChainStudy tuned(Chain chain) {
@@ -281,9 +371,13 @@ final class TunerRun {
         configurations,
         rounds,
         orElse(warmup, Tuner.DEFAULT_WARMUP),
-        hasCode ? Timing.LATENCY : orElse(timing, group.context().backend().timing()),
+        form(),
         orElse(seed, ThreadLocalRandom.current().nextLong()),
         predicted);
+  }
+
+  private Timing form() {
+    return hasCode ? Timing.LATENCY : orElse(timing, group.context().backend().timing());
   }
 
   private SequencedMap<String, String> problem(Work reference) {

@@ -13,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
@@ -20,9 +21,9 @@ import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
 
-/// Judges pairs of studies on real ranks: `GatePairs loaded|planted|quiet [PAIRS [SECONDS
-/// [DIRECTORY]]]`, by default 100 pairs of studies that measure for 1.5 s, on 2 thread ranks of the
-/// host backend.
+/// Judges pairs of studies on real ranks: `GatePairs loaded|planted|quiet [PAIRS [SECONDS [STARTS
+/// [DIRECTORY]]]]`, by default 100 pairs of studies that measure for 1.5 s, on 2 thread ranks of
+/// the host backend. Of several starts, those of the two studies alternate and are pooled.
 ///
 /// - `loaded`: the same code twice, one of the two beside processes that keep all cores busy. No
 ///   configuration may be called slower or faster.
@@ -31,7 +32,9 @@ import java.util.concurrent.atomic.AtomicReference;
 ///   nothing else to do.
 /// - `quiet`: the same code twice.
 ///
-/// With a directory, the studies are kept there; `GatePairs judge DIRECTORY` judges them again.
+/// With a directory, the studies are kept there; `GatePairs judge DIRECTORY` judges them again, and
+/// `GatePairs draw DIRECTORY STARTS` draws 100 times so many starts of each of the two from them,
+/// and so many of the first twice: the same code.
 public final class GatePairs {
   private static final int RANKS = 2;
   private static Duration budget = Duration.ofMillis(1_500);
@@ -39,6 +42,7 @@ public final class GatePairs {
   private static final int PLANTED_M = 680;
   private static final String PLANTED = "4 splits";
   private static final double FOUND_AT_LEAST = 0.95;
+  private static final int DRAWN = 100;
 
   private GatePairs() {}
 
@@ -48,20 +52,31 @@ public final class GatePairs {
       judge(Path.of(args[1]));
       return;
     }
+    if (subject.equals("draw")) {
+      draw(Path.of(args[1]), Integer.parseInt(args[2]));
+      return;
+    }
     int pairs = args.length > 1 ? Integer.parseInt(args[1]) : 100;
     if (args.length > 2) {
       budget = Duration.ofMillis(Math.round(1_000 * Double.parseDouble(args[2])));
     }
-    var directory = args.length > 3 ? Files.createDirectories(Path.of(args[3])) : null;
+    int starts = args.length > 3 ? Integer.parseInt(args[3]) : 1;
+    var directory = args.length > 4 ? Files.createDirectories(Path.of(args[4])) : null;
     measure(M);
-    int planted = subject.equals("planted") ? PLANTED_M : M;
+    int planted = subject.startsWith("planted") ? PLANTED_M : M;
     var counts = new Counts();
     var random = new Random(1);
     for (int pair = 1; pair <= pairs; pair++) {
       var load = subject.equals("loaded") ? Load.drawn(random) : Load.NONE;
       boolean firstLoaded = random.nextBoolean();
-      var first = loaded(firstLoaded ? load : Load.NONE, M);
-      var second = loaded(firstLoaded ? Load.NONE : load, planted);
+      var ofFirst = new ArrayList<Study<?>>();
+      var ofSecond = new ArrayList<Study<?>>();
+      for (int start = 0; start < starts; start++) {
+        ofFirst.add(loaded(firstLoaded ? load : Load.NONE, M));
+        ofSecond.add(loaded(firstLoaded ? Load.NONE : load, planted));
+      }
+      var first = Comparison.pooled(ofFirst);
+      var second = Comparison.pooled(ofSecond);
       if (directory != null) {
         Files.writeString(
             directory.resolve("%s-%03d-a.json".formatted(subject, pair)), first.toJson());
@@ -76,16 +91,39 @@ public final class GatePairs {
 
   private static void judge(Path directory) throws IOException {
     var counts = new Counts();
-    try (var files = Files.list(directory)) {
-      for (var a : files.filter(f -> f.toString().endsWith("-a.json")).sorted().toList()) {
-        var b = Path.of(a.toString().replace("-a.json", "-b.json"));
-        counts.add(
-            a.getFileName().toString(),
-            Study.fromJson(Files.readString(a)),
-            Study.fromJson(Files.readString(b)));
-      }
+    var first = kept(directory, "-a.json");
+    var second = kept(directory, "-b.json");
+    for (int pair = 0; pair < first.size(); pair++) {
+      counts.add(Integer.toString(pair + 1), first.get(pair), second.get(pair));
     }
     counts.print(directory.toString());
+  }
+
+  private static List<Study<?>> kept(Path directory, String ending) throws IOException {
+    var studies = new ArrayList<Study<?>>();
+    try (var files = Files.list(directory)) {
+      for (var file : files.filter(f -> f.toString().endsWith(ending)).sorted().toList()) {
+        studies.add(Study.fromJson(Files.readString(file)));
+      }
+    }
+    return studies;
+  }
+
+  private static void draw(Path directory, int starts) throws IOException {
+    var first = kept(directory, "-a.json");
+    var second = kept(directory, "-b.json");
+    var random = new Random(1);
+    var planted = new Counts();
+    var same = new Counts();
+    for (int pair = 1; pair <= DRAWN; pair++) {
+      Collections.shuffle(first, random);
+      Collections.shuffle(second, random);
+      var before = Comparison.pooled(first.subList(0, starts));
+      planted.add(pair + ", planted", before, Comparison.pooled(second.subList(0, starts)));
+      same.add(pair + ", same", before, Comparison.pooled(first.subList(starts, 2 * starts)));
+    }
+    planted.print("planted, %d starts".formatted(starts));
+    same.print("same code, %d starts".formatted(starts));
   }
 
   /// Busy processes beside a study: steady, or half of the time.
@@ -214,7 +252,7 @@ public final class GatePairs {
           PLANTED,
           plantedFound,
           100 * plantedShares.stream().sorted().toList().get(all / 2));
-      return subject.equals("planted") ? plantedFound >= FOUND_AT_LEAST * all : claims == 0;
+      return subject.startsWith("planted") ? plantedFound >= FOUND_AT_LEAST * all : claims == 0;
     }
   }
 

@@ -6,12 +6,15 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import braid.evidence.Decision;
 import braid.evidence.Decisions;
 import braid.evidence.Study;
+import braid.internal.rank.Outbox;
 import braid.model.Auto;
 import braid.model.BraidException;
 import braid.model.GemmSpec;
 import braid.model.MemoryKind;
+import braid.model.MimeBundle;
 import braid.model.Overlap;
 import braid.model.Tuning;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -19,6 +22,8 @@ import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -119,6 +124,33 @@ class AutoTest {
     assertThat(Decisions.in(folder).all()).isEmpty();
   }
 
+  /// Times that no machine can reach, as those of a broken clock.
+  @Test
+  void impossibleTimesAreNotKept(@TempDir Path folder) {
+    var columns = new LinkedHashMap<>(SPEC.columns());
+    columns.put("backend", "host");
+    columns.put("link", "1KB/s,20us");
+    var times = List.of(1_000L, 1_000L, 1_000L, 1_000L, 1_000L, 1_000L);
+    var impossible =
+        new Study<>(
+            columns,
+            2,
+            1,
+            times,
+            times,
+            List.of(new Study.Trial<>(Overlap.pipelined(3), times)),
+            Overlap.unfused());
+    LocalRanks.run(
+        2,
+        world -> {
+          assertThat(automatic(world, folder).tuning(impossible)).isEqualTo(Overlap.unfused());
+          assertThatThrownBy(() -> automatic(world, folder).decision(impossible))
+              .hasMessageStartingWith("IMPOSSIBLE_BANDWIDTH: unfused, ")
+              .hasMessageContaining("nothing is decided by impossible times");
+        });
+    assertThat(Decisions.in(folder).all()).isEmpty();
+  }
+
   @Test
   void aStaleDecisionIsMadeAgain(@TempDir Path folder) {
     LocalRanks.run(
@@ -137,6 +169,72 @@ class AutoTest {
     var taken = new ConcurrentLinkedQueue<Tuning>();
     LocalRanks.run(2, world -> taken.add(automatic(world, folder).tuning(QUICK)));
     assertThat(taken).hasSize(2).doesNotContain(Overlap.pipelined(3));
+  }
+
+  @Test
+  void anInterruptedSearchGoesOn(@TempDir Path folder) throws Exception {
+    var caller = Thread.currentThread();
+    var bars = new AtomicInteger();
+    assertThatThrownBy(
+            () ->
+                LocalRanks.run(
+                    2,
+                    world -> {
+                      world
+                          .context()
+                          .outbox(
+                              new Shown(
+                                  line -> {
+                                    // Of the second batch.
+                                    boolean second =
+                                        line.contains("searching 0/")
+                                            && bars.incrementAndGet() == 2;
+                                    if (second) {
+                                      caller.interrupt();
+                                    }
+                                    while (second) {
+                                      world.context().waits().check(() -> "the second batch");
+                                      Thread.onSpinWait();
+                                    }
+                                  }));
+                      var _ = automatic(world, folder).tuning(QUICK);
+                    }))
+        .hasStackTraceContaining("interrupted");
+    assertThat(Thread.interrupted()).isTrue();
+    assertThat(files(folder)).singleElement().asString().endsWith(".samples");
+    var lines = new ConcurrentLinkedQueue<String>();
+    var taken = new ConcurrentLinkedQueue<Tuning>();
+    LocalRanks.run(
+        2,
+        world -> {
+          world.context().outbox(new Shown(lines::add));
+          taken.add(automatic(world, folder).tuning(QUICK));
+        });
+    // The first batch: six tunings, six rounds.
+    assertThat(lines)
+        .contains("the search goes on with 36 samples of an earlier one that did not end");
+    assertThat(taken).hasSize(2).allMatch(taken.element()::equals);
+    assertThat(files(folder)).noneMatch(file -> file.toString().endsWith(".samples"));
+  }
+
+  private static List<Path> files(Path folder) throws IOException {
+    try (var files = Files.list(folder)) {
+      return files.toList();
+    }
+  }
+
+  /// Hands on the first text of each display.
+  private record Shown(Consumer<String> reader) implements Outbox {
+    @Override
+    public void publish(MimeBundle bundle) {}
+
+    @Override
+    public void display(MimeBundle bundle, String displayId) {
+      reader.accept(bundle.text());
+    }
+
+    @Override
+    public void update(MimeBundle bundle, String displayId) {}
   }
 
   @Test

@@ -1,5 +1,6 @@
 package braid.launcher;
 
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
@@ -35,6 +36,14 @@ public enum ExitCode {
 
   ExitCode(int code) {
     this.code = code;
+  }
+
+  /// Returns the exit code of that number.
+  public static ExitCode of(int code) {
+    return Arrays.stream(values())
+        .filter(each -> each.code == code)
+        .findFirst()
+        .orElseThrow(() -> new IllegalArgumentException("no exit code is " + code));
   }
 
   /// Returns the most severe of several notebooks' codes.

@@ -41,9 +41,10 @@ import tech.tablesaw.api.Table;
 /// depend on those of earlier rounds count as fewer samples. The difference is between the two
 /// medians, so it agrees with the times beside it. A row is `SLOW` or `FAST` if its interval lies
 /// beyond the threshold *and* it differs by more than the margin: the threshold, or the noise floor
-/// of either study if that is larger. It is `SAME` if the whole interval lies within the margin and
-/// the margin is small enough for the statement to mean anything, else `UNDECIDED`. If ranks shared
-/// a GPU in either study, no time is judged: every row is `NOT_COMPARED`.
+/// of either study if that is larger. If both pool enough starts, a start counts as one value, and
+/// the interval needs to exclude only zero. It is `SAME` if the whole interval lies within the
+/// margin and the margin is small enough for the statement to mean anything, else `UNDECIDED`. If
+/// ranks shared a GPU in either study, no time is judged: every row is `NOT_COMPARED`.
 ///
 /// If the reference moved between the studies, each configuration is judged beside the reference of
 /// its own study, and is `MACHINE_DIFFERED` where that says nothing: [Judge] has the rule.
@@ -52,6 +53,7 @@ import tech.tablesaw.api.Table;
 /// @param rows the unfused reference first, then the configurations of both studies
 /// @param threshold share within which a difference does not matter
 /// @param noise larger noise floor of the two studies, or the larger drift within one of them
+/// @param starts starts of the study that has fewer, if each start counted as one value; else 1
 /// @param differing notable differences of the machines: another link, clock or temperature
 /// @param unmatched configurations of only one study
 public record Comparison(
@@ -59,6 +61,7 @@ public record Comparison(
     List<Row> rows,
     double threshold,
     double noise,
+    int starts,
     List<String> differing,
     List<String> unmatched)
     implements Displayable {
@@ -80,7 +83,7 @@ public record Comparison(
 
   /// Columns that describe the machine, not the problem.
   private static final Set<String> MACHINE_COLUMNS =
-      Set.of("backend", "link", "memory", Caveats.COLUMN);
+      Set.of("backend", Caveats.DEVICE, "link", "memory", Caveats.COLUMN);
 
   /// Verdict on the second time against the first.
   public enum Verdict {
@@ -101,8 +104,9 @@ public record Comparison(
   /// @param difference share by which the second median is longer
   /// @param beside share by which the second time is longer in units of the reference's time in the
   ///   same round; empty for the reference
-  /// @param moreRounds approximate number of additional rounds in each study that would decide;
-  ///   empty if decided, or if no measurable number of rounds would
+  /// @param moreRounds approximate number of additional rounds, or starts if they are the values,
+  ///   in each study that would decide; empty if decided, or if no measurable number of rounds
+  ///   would
   public record Row(
       String configuration,
       double firstNanos,
@@ -168,15 +172,12 @@ public record Comparison(
               .formatted(names(before.keySet(), varying), names(after.keySet(), varying)));
     }
     double floor = Math.max(first.noise(), second.noise());
-    double drift = Math.max(drift(first), drift(second));
+    double confidence = 1 - (1 - Ranking.CONFIDENCE) / shared.size();
+    var starts = new Judge.Starts(startsOf(first), startsOf(second));
+    boolean ofStarts = starts.suffice(confidence);
+    double drift = ofStarts ? 0 : Math.max(drift(first), drift(second));
     var judge =
-        new Judge(
-            unfused(first),
-            unfused(second),
-            threshold,
-            floor,
-            drift,
-            1 - (1 - Ranking.CONFIDENCE) / shared.size());
+        new Judge(unfused(first), unfused(second), threshold, floor, drift, confidence, starts);
     var rows = new ArrayList<Row>();
     for (var configuration : shared) {
       var name = name(configuration, varying);
@@ -198,6 +199,7 @@ public record Comparison(
         rows,
         threshold,
         Math.max(floor, drift),
+        ofStarts ? starts.fewest() : 1,
         differing(first, second),
         unmatched);
   }
@@ -239,7 +241,12 @@ public record Comparison(
         readings(turns, Study::unfusedReadings),
         first.reference(),
         Optional.empty(),
-        turns.stream().mapToLong(Study::measuredNanos).sum());
+        turns.stream().mapToLong(Study::measuredNanos).sum(),
+        turns.stream().flatMap(turn -> startsOf(turn).stream()).toList());
+  }
+
+  private static List<Integer> startsOf(Study<?> study) {
+    return study.starts().isEmpty() ? List.of(study.repeats()) : study.starts();
   }
 
   private static <T, V> List<V> joined(List<? extends T> turns, Function<T, List<V>> part) {
@@ -296,6 +303,11 @@ public record Comparison(
     names.addAll(second.keySet());
     return names.stream()
         .filter(name -> MACHINE_COLUMNS.contains(name) == ofMachine)
+        // Studies of earlier versions do not name it.
+        .filter(
+            name ->
+                !name.equals(Caveats.DEVICE)
+                    || (first.containsKey(name) && second.containsKey(name)))
         .filter(name -> !Objects.equals(first.get(name), second.get(name)))
         .map(
             name ->
@@ -365,6 +377,11 @@ public record Comparison(
     return Math.max(threshold, noise);
   }
 
+  /// Returns what counted as one value: "rounds" or "starts".
+  public String values() {
+    return starts > 1 ? "starts" : "rounds";
+  }
+
   /// Returns true if the times of both studies may be compared.
   public boolean timesCount() {
     return count(Verdict.NOT_COMPARED) == 0;
@@ -414,12 +431,13 @@ public record Comparison(
     mention(Verdict.SAME, "the same").ifPresent(parts::add);
     mention(Verdict.UNDECIDED, "undecided").ifPresent(parts::add);
     mention(Verdict.MACHINE_DIFFERED, "cannot be judged").ifPresent(parts::add);
-    return "%s: %sof %d configurations %s (margin ±%s%s)%s"
+    return "%s: %sof %d configurations %s (%smargin ±%s%s)%s"
         .formatted(
             verdict(),
             referenceMoved() ? reference() + " " : "",
             judged().count(),
             String.join(", ", parts),
+            starts > 1 ? starts + " starts each, " : "",
             Percent.of(margin()),
             noise > threshold
                 ? noise > MOST_MARGIN_OF_SAME
@@ -452,9 +470,10 @@ public record Comparison(
     if (more.length == 0) {
       return undecided.isEmpty() ? "" : "; more rounds would not decide, a quieter machine may";
     }
-    return "; about %d more rounds in each run would decide%s"
+    return "; about %d more %s in each run would decide%s"
         .formatted(
             Arrays.stream(more).max().orElseThrow(),
+            values(),
             more.length < undecided.size() ? " " + more.length + " of the undecided" : "");
   }
 
@@ -493,7 +512,7 @@ public record Comparison(
     var second = DoubleColumn.create("second ms");
     var difference = new Columns("difference %", "from %", "to %");
     var beside = new Columns(BESIDE_COLUMNS.get(0), BESIDE_COLUMNS.get(1), BESIDE_COLUMNS.get(2));
-    var more = IntColumn.create("more rounds");
+    var more = IntColumn.create("more " + values());
     for (var row : rows) {
       configuration.append(row.configuration());
       verdicts.append(row.verdict().toString());

@@ -3,6 +3,7 @@ package braid.evidence;
 import braid.internal.json.RecordJson;
 import braid.internal.report.EvidenceDisplay;
 import braid.model.BraidException;
+import braid.model.Configuration;
 import braid.model.Displayable;
 import braid.model.MimeBundle;
 import braid.model.Tuning;
@@ -32,6 +33,9 @@ public record Decision(
   /// Column of the problem in a setting.
   public static final String PROBLEM = "problem";
 
+  /// Share of the time that a decision gives away for a simpler tuning at most.
+  public static final double LARGEST_LOSS = 0.005;
+
   private static final String FORMAT = "braid.decision/1";
   private static final String DOCUMENT = "decision";
   private static final RecordJson JSON = new RecordJson();
@@ -55,6 +59,13 @@ public record Decision(
       throw new BraidException(
           "a decision needs times that count but %s".formatted(study.headline()));
     }
+    SpeedLimits.brief(study.faults())
+        .ifPresent(
+            fault -> {
+              throw new BraidException(
+                  fault
+                      + ": nothing is decided by impossible times; check what was measured, and measure again");
+            });
   }
 
   /// Returns the problem in one line.
@@ -62,9 +73,16 @@ public record Decision(
     return String.valueOf(setting.get(PROBLEM));
   }
 
-  /// Returns the tuning to take: of the best and all that are as fast, the simplest.
+  /// Returns the tuning to take.
   public Tuning tuning() {
-    return study.simplest();
+    return taken(study);
+  }
+
+  /// Returns the configuration of a study to take: the simplest of the best and its equals that
+  /// take at most [#LARGEST_LOSS] longer than the fastest of them. Equals may differ by the whole
+  /// margin of the study, which is too much to give away.
+  public static <C extends Configuration> C taken(Study<C> study) {
+    return study.simplest(LARGEST_LOSS);
   }
 
   /// Returns true if the measurements show that an overlap is faster than the reference, or that

@@ -115,14 +115,24 @@ public final class Decisions implements Displayable {
     }
   }
 
+  /// Returns the file of the samples of a search for a decision, which exists until the search has
+  /// ended.
+  public Path samples(SequencedMap<String, String> setting) {
+    return directory.resolve(name(setting) + ".samples");
+  }
+
   private Path file(SequencedMap<String, String> setting) {
+    return directory.resolve(name(setting) + SUFFIX);
+  }
+
+  private static String name(SequencedMap<String, String> setting) {
     var words =
         setting
             .getOrDefault(Decision.PROBLEM, "")
             .toLowerCase(Locale.ROOT)
             .replaceAll("[^a-z0-9]+", "-");
     var name = words.substring(0, Math.min(NAME_CHARACTERS, words.length()));
-    return directory.resolve(name + "-" + hash(setting) + SUFFIX);
+    return name + "-" + hash(setting);
   }
 
   private static String hash(SequencedMap<String, String> setting) {

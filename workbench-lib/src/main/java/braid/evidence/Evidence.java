@@ -14,7 +14,11 @@ public sealed interface Evidence extends Displayable permits ProfileSet, Study {
   /// is given.
   boolean timesCount();
 
-  /// Returns the finding in one line.
+  /// Returns the errors of numbers that no machine can reach, by name ([SpeedLimits]); empty if all
+  /// are possible.
+  List<String> faults();
+
+  /// Returns the finding in one line; faults come first.
   String headline();
 
   /// Returns all tables, by name.

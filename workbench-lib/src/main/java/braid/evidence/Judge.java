@@ -6,6 +6,7 @@ import braid.internal.report.statistics.Spread;
 import braid.internal.report.statistics.TwoSamples;
 import braid.model.Estimate;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
 
@@ -24,6 +25,10 @@ import java.util.OptionalInt;
 ///   change beside the reference agrees: it exceeds the farthest that the reference may have moved,
 ///   and its interval excludes zero, or lies beyond the threshold where the reference is not surely
 ///   the same.
+/// - If both studies pool enough starts, a start counts as one value, so the intervals contain what
+///   differs from start to start. Then a change needs an interval that excludes zero, and a value
+///   beyond the threshold; otherwise its whole interval must lie beyond the threshold, which allows
+///   for two starts that differ.
 /// - If the noise is too large to call anything the same, nothing is called different either: the
 ///   times of a very busy machine have several modes, between which a median jumps.
 final class Judge {
@@ -38,28 +43,48 @@ final class Judge {
   private final double floor;
   private final double drift;
   private final double confidence;
-  private final int rounds;
+  private final Starts starts;
+  private final int values;
+  private final double sure;
   private final Estimate reference;
+
+  /// Rounds of each start of the two studies.
+  record Starts(List<Integer> first, List<Integer> second) {
+    /// Returns the number of starts of the study that has fewer.
+    int fewest() {
+      return Math.min(first.size(), second.size());
+    }
+
+    /// Returns true if intervals of that confidence can come from one value per start.
+    boolean suffice(double confidence) {
+      return fewest() >= TwoSamples.leastRounds(confidence);
+    }
+  }
 
   /// @param firstReference time of the reference per round
   /// @param threshold share within which a difference does not matter
   /// @param floor larger noise floor of the two studies, which shrinks with more rounds
   /// @param drift larger drift within one of the two studies, which does not
   /// @param confidence confidence of each interval
+  /// @param starts starts whose rounds the two studies pool
   Judge(
       double[] firstReference,
       double[] secondReference,
       double threshold,
       double floor,
       double drift,
-      double confidence) {
+      double confidence,
+      Starts starts) {
     this.firstReference = firstReference;
     this.secondReference = secondReference;
     this.threshold = threshold;
     this.floor = floor;
     this.drift = drift;
     this.confidence = confidence;
-    rounds = Math.min(firstReference.length, secondReference.length);
+    this.starts = starts;
+    boolean ofStarts = starts.suffice(confidence);
+    values = ofStarts ? starts.fewest() : Math.min(firstReference.length, secondReference.length);
+    sure = ofStarts ? 0 : threshold;
     reference = excess(firstReference, secondReference);
   }
 
@@ -156,10 +181,10 @@ final class Judge {
     if (difference.confidence() < confidence) {
       return Verdict.UNDECIDED;
     }
-    if (difference.low() > threshold && difference.value() > margin) {
+    if (difference.low() > sure && difference.value() > margin) {
       return Verdict.SLOW;
     }
-    if (difference.high() < -threshold && difference.value() < -margin) {
+    if (difference.high() < -sure && difference.value() < -margin) {
       return Verdict.FAST;
     }
     boolean within = difference.low() >= -margin && difference.high() <= margin;
@@ -167,16 +192,16 @@ final class Judge {
     return within && meaningful ? Verdict.SAME : Verdict.UNDECIDED;
   }
 
-  /// Intervals and the noise floor shrink with the square root of the number of rounds; a drift
-  /// remains.
+  /// Intervals and the noise floor shrink with the square root of the number of rounds, or starts;
+  /// a drift remains.
   private OptionalInt more(Verdict verdict, Rule rule) {
     if (verdict != Verdict.UNDECIDED) {
       return OptionalInt.empty();
     }
-    int least = Math.max(rounds + 1, TwoSamples.leastRounds(confidence));
+    int least = Math.max(values + 1, TwoSamples.leastRounds(confidence));
     for (int all = least; all <= Study.MAX_REPEATS; all++) {
-      if (rule.verdict(Math.sqrt(rounds / (double) all)) != Verdict.UNDECIDED) {
-        return OptionalInt.of(all - rounds);
+      if (rule.verdict(Math.sqrt(values / (double) all)) != Verdict.UNDECIDED) {
+        return OptionalInt.of(all - values);
       }
     }
     return OptionalInt.empty();
@@ -195,8 +220,13 @@ final class Judge {
   /// Returns the change between two runs: that of the printed medians, in an interval that contains
   /// it.
   private Estimate excess(double[] first, double[] second) {
+    boolean ofStarts = starts.suffice(confidence);
     return TwoSamples.excess(
-            TwoSamples.independent(first), TwoSamples.independent(second), confidence)
+            ofStarts ? TwoSamples.ofStarts(first, starts.first()) : TwoSamples.independent(first),
+            ofStarts
+                ? TwoSamples.ofStarts(second, starts.second())
+                : TwoSamples.independent(second),
+            confidence)
         .withValue(median(second) / median(first) - 1);
   }
 

@@ -131,6 +131,31 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     return Caveats.timesCount(configuration());
   }
 
+  @Override
+  public List<String> faults() {
+    var limits = SpeedLimits.of(configuration(), ranks());
+    var name =
+        configuration().containsKey("method") ? ConfigurationLabel.ownName(configuration()) : "";
+    var faults = new ArrayList<String>();
+    limits.fault(name, summary().medianNanos()).ifPresent(faults::add);
+    double moved =
+        profiles.stream()
+                .flatMap(profile -> profile.spans().stream())
+                .filter(ProfileSet::isCopy)
+                .mapToDouble(Span::bytes)
+                .sum()
+            / iterations()
+            / ranks();
+    if (moved > 0) {
+      limits.bytesFault(name, moved).ifPresent(faults::add);
+    }
+    return faults;
+  }
+
+  private static boolean isCopy(Span span) {
+    return span.stage() == Stage.COPY;
+  }
+
   /// Returns the limits of what this profile shows, one line each.
   private List<String> notes() {
     var notes = new ArrayList<String>();
@@ -351,7 +376,7 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
             profile ->
                 (double)
                         profile.spans().stream()
-                            .filter(span -> span.stage() == Stage.COPY)
+                            .filter(ProfileSet::isCopy)
                             .mapToLong(Span::bytes)
                             .sum()
                     / profile.iterations())
@@ -480,6 +505,7 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   public String headline() {
     var name = ConfigurationLabel.brief(configuration());
     var parts = new ArrayList<String>();
+    SpeedLimits.brief(faults()).ifPresent(parts::add);
     parts.add((name.isEmpty() ? "" : name + ": ") + summary());
     if (costs()) {
       parts.add(String.format(Locale.ROOT, "with profiling ÷ without: %.2f", cost().orElseThrow()));

@@ -34,6 +34,7 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.jfree.chart.JFreeChart;
@@ -57,6 +58,8 @@ import tech.tablesaw.api.Table;
 /// @param prediction predicted times; empty if none were asked for, and in studies of one device
 ///   per rank
 /// @param measuredNanos time that all rounds took, including what is not timed; 0 if unknown
+/// @param starts rounds of each start, if the rounds of several starts of the ranks are pooled;
+///   empty for those of one start
 public record Study<C extends Configuration>(
     SequencedMap<String, String> problem,
     int ranks,
@@ -67,7 +70,8 @@ public record Study<C extends Configuration>(
     List<HardwareReading> unfusedReadings,
     C reference,
     Optional<Prediction> prediction,
-    long measuredNanos)
+    long measuredNanos,
+    List<Integer> starts)
     implements Evidence {
   /// Least margin of equal times: two are equal if the whole interval of their difference lies
   /// within it, or within the noise floor if that is larger, up to [#MOST_MARGIN].
@@ -126,6 +130,7 @@ public record Study<C extends Configuration>(
     unfusedAgain = List.copyOf(unfusedAgain);
     trials = List.copyOf(trials);
     unfusedReadings = known(unfusedReadings);
+    starts = List.copyOf(starts);
     if (trials.isEmpty() || unfusedFirst.isEmpty()) {
       throw new BraidException("a study needs at least 1 configuration and 1 round but has none");
     }
@@ -136,6 +141,13 @@ public record Study<C extends Configuration>(
               .formatted(trials.size(), predicted));
     }
     requireRounds("the unfused reference's second time", unfusedFirst.size(), unfusedAgain);
+    if (!starts.isEmpty()
+        && (starts.stream().anyMatch(rounds -> rounds < 1)
+            || starts.stream().mapToLong(rounds -> rounds).sum() != unfusedFirst.size())) {
+      throw new BraidException(
+          "the rounds of all starts must be the study's %d but are %s"
+              .formatted(unfusedFirst.size(), starts));
+    }
     var seen = new HashSet<Configuration>();
     seen.add(reference);
     requireReadings("the unfused reference", 2 * unfusedFirst.size(), unfusedReadings);
@@ -174,7 +186,8 @@ public record Study<C extends Configuration>(
         List.of(),
         reference,
         Optional.empty(),
-        0);
+        0,
+        List.of());
   }
 
   private static List<HardwareReading> known(List<HardwareReading> readings) {
@@ -230,7 +243,8 @@ public record Study<C extends Configuration>(
         kept.unfusedReadings(),
         kept.referenceConfiguration(),
         kept.predictedOn().map(machine -> new Prediction(machine, kept.predictedNanos())),
-        kept.measuredNanos());
+        kept.measuredNanos(),
+        kept.starts());
   }
 
   public String toJson() {
@@ -251,7 +265,8 @@ public record Study<C extends Configuration>(
             unfusedReadings,
             prediction.map(Prediction::machine),
             prediction.map(Prediction::nanos).orElse(List.of()),
-            measuredNanos)
+            measuredNanos,
+            starts)
         .write();
   }
 
@@ -327,12 +342,51 @@ public record Study<C extends Configuration>(
 
   /// Returns the configuration with the fewest splits and streams of [#best] and [#ties].
   public C simplest() {
-    return Stream.concat(Stream.of(best()), ties().stream())
+    return simplest(Double.POSITIVE_INFINITY);
+  }
+
+  /// Returns the simplest of those that take at most a share longer than the fastest of them, by
+  /// the times within each round: quotients of medians waste the pairs.
+  C simplest(double most) {
+    var best = best();
+    var equals = Stream.concat(Stream.of(best), ties().stream()).toList();
+    var ratios =
+        equals.stream()
+            .mapToDouble(
+                each ->
+                    1
+                        + PairedSamples.excess(
+                                doubles(nanos(best)), doubles(nanos(each)), Ranking.CONFIDENCE)
+                            .value())
+            .toArray();
+    double limit = Arrays.stream(ratios).min().orElse(1) * (1 + most);
+    return IntStream.range(0, ratios.length)
+        .filter(i -> ratios[i] <= limit)
+        .mapToObj(equals::get)
         .min(
             Comparator.<C>comparingInt(each -> each.count("splits", 1))
                 .thenComparingInt(each -> each.count("streams", 1))
                 .thenComparingInt(each -> each.count("workers", 0)))
         .orElseThrow();
+  }
+
+  /// Returns the configuration with the smallest median in each start, the reference included; of
+  /// one start, if only one was measured.
+  public List<C> fastestOfStarts() {
+    var fastest = new ArrayList<C>();
+    int from = 0;
+    for (int rounds : starts.isEmpty() ? List.of(repeats()) : starts) {
+      int first = from;
+      int last = from + rounds;
+      fastest.add(
+          all()
+              .min(
+                  Comparator.comparingDouble(
+                      each -> Spread.of(nanos(each).subList(first, last)).medianNanos()))
+              .orElseThrow());
+      from = last;
+    }
+    return fastest;
   }
 
   /// Returns the configuration of that name, as its `toString()` has it.
@@ -528,8 +582,22 @@ public record Study<C extends Configuration>(
     return words().basis();
   }
 
-  /// Returns reasons why the times may not be comparable: clocks that differed by more than a few
-  /// percent, and everything that throttled the hardware. Empty if none is known.
+  @Override
+  public List<String> faults() {
+    var limits = SpeedLimits.of(problem, ranks);
+    return Stream.concat(
+            limits.fault(ConfigurationLabel.reference(reference), unfusedMedianNanos()).stream(),
+            trials.stream()
+                .flatMap(
+                    trial ->
+                        limits
+                            .fault(trial.configuration().toString(), trial.medianNanos())
+                            .stream()))
+        .toList();
+  }
+
+  /// Returns reasons why the times may not be comparable: faults, clocks that differed by more than
+  /// a few percent, and everything that throttled the hardware. Empty if none is known.
   public List<String> doubts() {
     return words().doubts();
   }
@@ -573,9 +641,9 @@ public record Study<C extends Configuration>(
   }
 
   /// Returns true if these measurements show of every configuration whether it is the best; false
-  /// if the times are no evidence.
+  /// if the times are no evidence, or impossible.
   public boolean isDecided() {
-    return timesCount() && ranking().isDecided();
+    return timesCount() && faults().isEmpty() && ranking().isDecided();
   }
 
   private static double[] doubles(List<Long> nanos) {

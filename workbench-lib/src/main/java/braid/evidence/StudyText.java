@@ -21,6 +21,7 @@ import java.util.Optional;
 import java.util.SequencedSet;
 import java.util.function.Function;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// A study's finding in sentences: what is best, by how much, and how sure that is.
 final class StudyText {
@@ -46,8 +47,10 @@ final class StudyText {
     if (!study.timesCount()) {
       return Caveats.SHARED + "; " + unjudged();
     }
-    var doubts = doubts();
-    return found()
+    var doubts = doubtsOfHardware();
+    return SpeedLimits.brief(study.faults()).map(fault -> fault + "; ").orElse("")
+        + found()
+        + ofStarts()
         + advice().map(advice -> "; " + advice).orElse("")
         + (doubts.isEmpty() ? "" : "; doubtful: " + String.join("; ", doubts))
         + Caveats.oneRank(study.problem(), study.ranks()).map(note -> "; " + note).orElse("");
@@ -93,6 +96,26 @@ final class StudyText {
             study.trials().size() > 1
                 ? "; of %d %ss %s".formatted(study.trials().size(), kind(), counts())
                 : "");
+  }
+
+  /// Returns what the starts say, if the rounds of several are pooled.
+  private String ofStarts() {
+    if (study.starts().size() < 2) {
+      return "";
+    }
+    var fastest = new LinkedHashMap<String, Integer>();
+    study.fastestOfStarts().forEach(each -> fastest.merge(name(each), 1, Integer::sum));
+    return "; fastest in %d starts: %s"
+        .formatted(
+            study.starts().size(),
+            fastest.entrySet().stream()
+                .sorted(Map.Entry.<String, Integer>comparingByValue().reversed())
+                .map(
+                    each ->
+                        fastest.size() == 1
+                            ? each.getKey()
+                            : each.getKey() + " in " + each.getValue())
+                .collect(Collectors.joining(", ")));
   }
 
   /// @param word verdict: in a headline, [#advice] gives the reason
@@ -141,6 +164,10 @@ final class StudyText {
   }
 
   String finding() {
+    var fault = SpeedLimits.brief(study.faults());
+    if (fault.isPresent()) {
+      return fault.get();
+    }
     if (!study.timesCount()) {
       return capitalized(unjudged());
     }
@@ -253,6 +280,10 @@ final class StudyText {
   }
 
   List<String> doubts() {
+    return Stream.concat(study.faults().stream(), doubtsOfHardware().stream()).toList();
+  }
+
+  private List<String> doubtsOfHardware() {
     var measured = new LinkedHashMap<String, Conditions>();
     measured.put(referenceName, Conditions.of(study.unfusedReadings()));
     study

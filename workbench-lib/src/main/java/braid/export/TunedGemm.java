@@ -38,7 +38,7 @@ public record TunedGemm(
               .formatted(problem, decision.problem()));
     }
     var study = decision.study().cast(Overlap.class);
-    var tuning = study.simplest();
+    var tuning = Decision.taken(study);
     return new TunedGemm(
         problem,
         tuning,

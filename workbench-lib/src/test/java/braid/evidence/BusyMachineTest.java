@@ -194,6 +194,42 @@ class BusyMachineTest {
     assertThat(found).as("of %d pairs, seed 6", pairs).isGreaterThanOrEqualTo(95);
   }
 
+  /// Returns studies of so many starts, pooled. Each start makes each configuration up to 3% slower
+  /// or faster.
+  private static Study<?> starts(int starts, List<Work> works, Random random) {
+    var studies = new ArrayList<Study<?>>();
+    for (int start = 0; start < starts; start++) {
+      var differing =
+          works.stream().map(work -> work.times(1 + 0.03 * (2 * random.nextDouble() - 1))).toList();
+      studies.add(study(new Machine(Load.NONE, 0.01, random), differing, random.nextLong()));
+    }
+    return Comparison.pooled(studies);
+  }
+
+  @Test
+  void fivePercentAreFoundInSeveralStarts() {
+    var random = new Random(8);
+    int pairs = 60;
+    int found = 0;
+    int claimed = 0;
+    int ofOneStart = 0;
+    for (int pair = 0; pair < pairs; pair++) {
+      var works = works(random);
+      var slower = new ArrayList<>(works);
+      slower.set(2, works.get(2).times(1.05));
+      var before = starts(24, works, random);
+      var after = Comparison.of(before, starts(24, slower, random));
+      found += after.rows().get(2).verdict() == Verdict.SLOW ? 1 : 0;
+      claimed += claims(Comparison.of(before, starts(24, works, random))) ? 1 : 0;
+      var one = Comparison.of(starts(1, works, random), starts(1, slower, random));
+      ofOneStart += one.rows().get(2).verdict() == Verdict.SLOW ? 1 : 0;
+      assertThat(after.headline()).contains("24 starts each, margin");
+    }
+    assertThat(found).as("of %d pairs, seed 8", pairs).isGreaterThanOrEqualTo(57);
+    assertThat(claimed).as("same code, of %d pairs, seed 8", pairs).isLessThanOrEqualTo(3);
+    assertThat(ofOneStart).as("of one start, of %d pairs, seed 8", pairs).isLessThan(45);
+  }
+
   /// The reference moves by a tenth, all configurations with it, and one by half more.
   @Test
   void aLargeRegressionIsFoundThoughTheMachineDiffers() {

@@ -359,7 +359,8 @@ class ComparisonTest {
         Collections.nCopies(2 * ROUNDS, reading),
         Overlap.unfused(),
         Optional.empty(),
-        0);
+        0,
+        List.of());
   }
 
   private static List<Long> scaled(List<Long> nanos) {

@@ -48,7 +48,8 @@ class StudyTest {
         List.of(),
         new Named("plain"),
         Optional.empty(),
-        0);
+        0,
+        List.of());
   }
 
   @Test
@@ -106,7 +107,8 @@ class StudyTest {
             List.of(),
             new Named("simple"),
             Optional.empty(),
-            0);
+            0,
+            List.of());
     assertThatThrownBy(() -> Comparison.of(other, renamed))
         .hasMessageContaining("reference: plain and simple");
   }
@@ -340,7 +342,8 @@ class StudyTest {
         Collections.nCopies(6, unfused),
         Overlap.unfused(),
         Optional.empty(),
-        0);
+        0,
+        List.of());
   }
 
   private static HardwareReading at(int mhz, String... heldBackBy) {
@@ -436,7 +439,8 @@ class StudyTest {
                     List.of(at(1905)),
                     Overlap.unfused(),
                     Optional.empty(),
-                    0))
+                    0,
+                    List.of()))
         .hasMessageContaining("has 1 of the unfused reference for 6 times");
     var json = read(at(1905), at(1905), at(1905)).toJson();
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"watts\":650", "\"watts\":-650")))

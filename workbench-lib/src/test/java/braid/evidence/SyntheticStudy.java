@@ -60,7 +60,8 @@ public record SyntheticStudy(double unfusedNanos, double noise, int repeats, lon
         study.unfusedReadings(),
         study.reference(),
         Optional.of(new Study.Prediction("h200x8, not calibrated", predicted)),
-        0);
+        0,
+        List.of());
   }
 
   /// Returns pipelined configurations of every combination.

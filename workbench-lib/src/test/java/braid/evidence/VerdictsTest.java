@@ -46,7 +46,8 @@ class VerdictsTest {
         List.of(),
         Overlap.unfused(),
         Optional.empty(),
-        measuredNanos);
+        measuredNanos,
+        List.of());
   }
 
   private static List<String> verdicts(Study<Overlap> study) {

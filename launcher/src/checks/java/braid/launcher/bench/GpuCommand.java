@@ -17,6 +17,7 @@ import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
+import braid.model.Link;
 import braid.natives.WholeFile;
 import braid.natives.WholeFolder;
 import braid.schedule.simulation.Machine;
@@ -29,6 +30,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -46,7 +48,7 @@ import picocli.CommandLine.Spec;
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:measured, whether goals were met or not",
-      " 1:a cell failed",
+      " 1:a cell failed, or a time is impossible: IMPOSSIBLE_RATE or IMPOSSIBLE_BANDWIDTH",
       " 2:a mistake in the options",
     },
     footerHeading = "%nExamples:%n",
@@ -171,7 +173,12 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
               }
             });
     var table = new GpuTable(workloads, ours, peers, predicted);
-    Supplier<String> text = () -> unjudged.map(table::unjudged).orElseGet(table::text);
+    Supplier<List<String>> faults =
+        () -> unjudged.isPresent() ? List.of() : table.faults(machine(options));
+    Supplier<String> text =
+        () ->
+            faults.get().stream().map(fault -> fault + "\n\n").collect(Collectors.joining())
+                + unjudged.map(table::unjudged).orElseGet(table::text);
     var stop = new StopRequest();
     int exit =
         SignalledSession.run(
@@ -210,7 +217,22 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
     }
     spec.commandLine().getOut().print(text.get());
     spec.commandLine().getOut().flush();
-    return exit;
+    return faults.get().isEmpty() ? exit : ExitCode.CELL_FAILED.code();
+  }
+
+  /// Returns the columns of the machine, as studies have them.
+  private static Map<String, String> machine(SessionOptions options) {
+    var backend = options.backend();
+    return Map.of(
+        "backend",
+        backend.kind().toString(),
+        Caveats.DEVICE,
+        backend.isCuda()
+            ? backend.device(0)
+            : "%s, %d cores"
+                .formatted(Machine.processor(), Runtime.getRuntime().availableProcessors()),
+        "link",
+        options.link().orElse(Link.DEFAULT.toString()));
   }
 
   private static void beside(PyTorch pytorch, GpuTimes peers) throws IOException {

@@ -2,6 +2,7 @@ package braid.launcher.bench;
 
 import braid.bench.Form;
 import braid.bench.Workload;
+import braid.evidence.SpeedLimits;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -80,6 +81,30 @@ final class GpuTable {
       all.put(workload.name(), forms);
     }
     return all;
+  }
+
+  /// Returns the errors of times that no machine can reach, each with its name.
+  ///
+  /// @param machine the columns `backend`, `device` and `link`
+  List<String> faults(Map<String, String> machine) {
+    var faults = new ArrayList<String>();
+    for (var workload : workloads) {
+      var limits = SpeedLimits.of(workload.name(), workload.problems(), workload.ranks(), machine);
+      for (var times : List.of(ours, peers)) {
+        times
+            .of(workload.name())
+            .forEach(
+                (form, values) -> {
+                  double nanos = 1e6 * median(values);
+                  if (!form.contains(ALONE)) {
+                    limits.fault(form, nanos).ifPresent(faults::add);
+                  } else if (workload.flops(form) > 0) {
+                    limits.rateFault(form, nanos).ifPresent(faults::add);
+                  }
+                });
+      }
+    }
+    return faults;
   }
 
   /// Returns both tables in Markdown.

@@ -1,6 +1,9 @@
 package braid.launcher.cli;
 
 import braid.launcher.ExitCode;
+import braid.launcher.cli.experiment.AlternatingOptions;
+import braid.launcher.cli.experiment.BaselineOptions;
+import braid.launcher.cli.experiment.Starts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.home.WorkOptions;
@@ -54,12 +57,14 @@ import picocli.CommandLine.Spec;
       " 2:a mistake in the options, the parameters or the notebook; nothing was run",
       " 3:a result is not the unfused reference's",
       " 4:a time limit",
+      " 5, 6:with --baseline: as of compare",
       " 7:with --check: every cell ran or failed as recorded, but showed other kinds of output",
       " 130:Ctrl-C; what ran is saved",
       " 138:a rank died",
       " 143:SIGTERM; what ran is saved",
     },
-    footerHeading = "%nFor several notebooks, the worst code: 138, 4, 3, 1, 2, 7.%n%nExamples:%n",
+    footerHeading =
+        "%nFor several notebooks, the worst code: 138, 4, 3, 1, 2, 7, 6, 5.%n%nExamples:%n",
     footer = {
       "  braid run notebooks/02_tune_split_count.ipynb",
       "  braid run tune.ipynb -n 8 -p m=8192 -p splits=1,2,4 -o tuned.ipynb",
@@ -68,6 +73,8 @@ import picocli.CommandLine.Spec;
       "  braid run notebooks/*.ipynb -n 4 -o results --report results/report.html",
       "  braid run tune.ipynb --record && braid run tune.ipynb --check",
       "  braid run tune.ipynb --until-decided 10m --summary tune.md",
+      "  braid run tune.ipynb --starts 12",
+      "  braid run tune.ipynb --baseline last:5",
     })
 final class RunCommand implements Callable<Integer> {
   @picocli.CommandLine.Parameters(
@@ -146,7 +153,20 @@ final class RunCommand implements Callable<Integer> {
               + " study with a fixed number of rounds keeps it.")
   private @Nullable String untilDecided;
 
+  @Option(
+      names = "--starts",
+      paramLabel = "N",
+      description =
+          "Runs the notebooks N times, on fresh ranks each, and pools their studies: compare then"
+              + " knows how much starts differ, and finds smaller changes. The output, the reports"
+              + " and the checks are those of the first start. Default: 1.")
+  private int starts = 1;
+
   @Mixin private ReportOptions written = new ReportOptions();
+
+  @Mixin private BaselineOptions baseline = new BaselineOptions();
+
+  @Mixin private AlternatingOptions alternating = new AlternatingOptions();
 
   @Option(
       names = "--check",
@@ -186,27 +206,81 @@ final class RunCommand implements Callable<Integer> {
     if (helpNotebook) {
       return listParameters();
     }
+    boolean inTurns = alternating.isGiven(withoutEffectInTurns());
     var limits = work.limits(cellTimeout);
     var inputs = RunInputs.of(notebooks, output, parameters(), check, record);
     var home = WorkingDirectory.called();
     var env = Env.here();
     var machine = env.machine();
     var options = session(env, machine, home);
+    if (inTurns) {
+      inputs.notes().forEach(note -> err.println("braid: note: " + note));
+      return alternating.run(
+          options,
+          env,
+          (side, ending) ->
+              queue(RunInputs.of(notebooks, null, parameters(), false, false), side, limits, env)
+                  .run(ending),
+          spec.root().commandLine());
+    }
     var reports = written.of(inputs);
+    var further = new Starts(starts, arguments(spec), env, err);
+    var out = spec.commandLine().getOut();
+    var ofReports = reports.ending(ReportFacts.of(arguments(spec), options, machine), out, err);
+    var ending = baseline.judging(ofReports, inputs, further, spec.root().commandLine());
 
     inputs.notes().forEach(note -> err.println("braid: note: " + note));
-    var queue =
-        new NotebookQueue(
-            inputs.all(),
-            options,
-            limits,
-            failFast,
-            logOutput,
-            input ->
-                new Experiment(home.resolve("runs"), folder -> facts(input, folder, options, env)),
-            err);
-    var facts = ReportFacts.of(arguments(spec), options, machine);
-    return queue.run(reports.ending(facts, spec.commandLine().getOut(), err));
+    var runs = new ArrayList<Path>();
+    int code = queue(inputs, options, limits, env).run(ending.noting(runs));
+    if (!further.areSeveral() || code != ExitCode.OK.code()) {
+      return code;
+    }
+    var ended = further.run(runs);
+    if (ended == ExitCode.OK) {
+      Starts.print(runs, out);
+    }
+    return ended.code();
+  }
+
+  private NotebookQueue queue(
+      RunInputs inputs, SessionOptions options, TimeLimits limits, Env env) {
+    return new NotebookQueue(
+        inputs.all(),
+        options,
+        limits,
+        failFast,
+        logOutput,
+        input ->
+            new Experiment(
+                options.home().resolve("runs"), folder -> facts(input, folder, options, env)),
+        spec.commandLine().getErr());
+  }
+
+  /// Returns the options that were given and have no effect if the notebook runs in turns.
+  private List<String> withoutEffectInTurns() {
+    var given = new ArrayList<String>();
+    if (notebooks.size() > 1) {
+      given.add(notebooks.size() + " notebooks");
+    }
+    if (output != null) {
+      given.add("--output");
+    }
+    spec.commandLine().getParseResult().matchedOptions().stream()
+        .map(option -> option.longestName())
+        .filter(
+            List.of(
+                    "--check",
+                    "--record",
+                    "--starts",
+                    "--junit",
+                    "--report",
+                    "--summary",
+                    "--baseline",
+                    "--threshold",
+                    "--fail-on-undecided")
+                ::contains)
+        .forEach(given::add);
+    return given;
   }
 
   private SessionOptions session(Env env, RankCount machine, Path home) {

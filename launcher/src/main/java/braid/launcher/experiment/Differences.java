@@ -78,6 +78,12 @@ public record Differences(List<Difference> all) {
     return new Differences(all);
   }
 
+  /// Returns true if two runs differ in nothing but their loads, times and results: code, notebook,
+  /// parameters, machine and environment.
+  public static boolean areOfOneState(Manifest first, Manifest second) {
+    return facts(first).equals(facts(second));
+  }
+
   private static double cores(Manifest first, Manifest second) {
     return Math.min(first.cores(), second.cores());
   }

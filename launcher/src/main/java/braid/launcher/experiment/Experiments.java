@@ -130,7 +130,8 @@ public record Experiments(Path runs) {
                             .formatted(runs, name))));
   }
 
-  /// Returns the run with a study that started last, or the one before that.
+  /// Returns the run with a study that started last, or the one before that. Further starts of a
+  /// run are no runs of their own here.
   ///
   /// @param name [#LATEST] or [#PREVIOUS]
   /// @param notebook name of its notebook; empty for any
@@ -139,9 +140,47 @@ public record Experiments(Path runs) {
         name,
         "a run with a study" + notebook.map(" of "::concat).orElse(""),
         list().stream()
-            .filter(run -> run.manifest().hasStudy())
+            .filter(run -> run.manifest().hasStudy() && !run.manifest().isFurtherStart())
             .filter(run -> notebook.map(run.manifest()::isOf).orElse(true))
             .toList());
+  }
+
+  /// Returns all starts of a run, the first one first; only itself if it was started once.
+  public List<Found> starts(Found run) {
+    var first = run.manifest().firstStart();
+    var starts =
+        list().stream().filter(each -> each.manifest().firstStart().equals(first)).toList();
+    return starts.size() > 1 ? starts : List.of(run);
+  }
+
+  /// Returns the newest completed runs with a study that are in one state ([Differences]), oldest
+  /// first: the newest of them, and those before that differ from it in nothing but time and load.
+  ///
+  /// @param most largest number of runs
+  /// @param notebook name of their notebook; empty for any
+  /// @param before id of a run after them; empty for none
+  public List<Found> newest(int most, Optional<String> notebook, Optional<String> before) {
+    var all =
+        list().stream()
+            .filter(run -> run.manifest().hasStudy() && !run.manifest().isFurtherStart())
+            .filter(run -> run.manifest().state() == Manifest.State.COMPLETED)
+            .filter(run -> notebook.map(run.manifest()::isOf).orElse(true))
+            .filter(run -> before.map(id -> run.manifest().id().compareTo(id) < 0).orElse(true))
+            .toList();
+    if (all.isEmpty()) {
+      throw new BraidException(
+          "a rolling baseline must be a completed run with a study%s in %s but there is none%s; braid run makes one"
+              .formatted(
+                  notebook.map(" of "::concat).orElse(""),
+                  runs,
+                  before.map(" before "::concat).orElse("")));
+    }
+    var newest = all.getLast().manifest();
+    return all.reversed().stream()
+        .filter(run -> Differences.areOfOneState(newest, run.manifest()))
+        .limit(most)
+        .toList()
+        .reversed();
   }
 
   /// Returns true for a name that means another run once there is a newer one.

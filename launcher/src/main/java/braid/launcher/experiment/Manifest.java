@@ -25,12 +25,18 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.SequencedMap;
+import java.util.SortedMap;
+import java.util.TreeMap;
 
 /// The stored record of one run, as JSON with stable fields. `format` is raised if a field changes;
 /// new fields may be added.
 public record Manifest(JsonObject json) implements Displayable {
   public static final String FORMAT = "braid.manifest/1";
   public static final String FILE = "manifest.json";
+
+  /// Field of a further start: the id of the run of the first start.
+  public static final String START_OF = "startOf";
+
   static final Gson GSON = new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create();
 
   /// State of a run.
@@ -89,6 +95,15 @@ public record Manifest(JsonObject json) implements Displayable {
             found -> found instanceof JsonPrimitive value ? value.getAsString() : found.toString());
   }
 
+  /// Returns the texts of an object by its path; none if there is no such object.
+  public SortedMap<String, String> texts(String path) {
+    var texts = new TreeMap<String, String>();
+    if (at(path).orElse(null) instanceof JsonObject object) {
+      object.keySet().forEach(name -> texts.put(name, value(object, name)));
+    }
+    return texts;
+  }
+
   Optional<JsonElement> at(String path) {
     JsonElement found = json;
     for (var name : path.split("\\.", -1)) {
@@ -114,6 +129,16 @@ public record Manifest(JsonObject json) implements Displayable {
     var path = "/" + text("notebook.path").orElse(notebook());
     var wanted = "/" + name.replaceFirst("^(\\./)+|^/", "");
     return path.endsWith(wanted) || path.endsWith(wanted + ".ipynb");
+  }
+
+  /// Returns true if it is another start of an earlier run, on fresh ranks.
+  public boolean isFurtherStart() {
+    return text(START_OF).isPresent();
+  }
+
+  /// Returns the id of the first start, which is this run if it was started once.
+  public String firstStart() {
+    return text(START_OF).orElse(id());
   }
 
   public boolean hasStudy() {

@@ -17,7 +17,10 @@ final class Summary {
   static SequencedMap<String, String> of(Manifest manifest) {
     var lines = new LinkedHashMap<String, String>();
     lines.put(
-        "run", manifest.id() + manifest.text("repeats").map(id -> ", repeats " + id).orElse(""));
+        "run",
+        manifest.id()
+            + manifest.text("repeats").map(id -> ", repeats " + id).orElse("")
+            + manifest.text(Manifest.START_OF).map(id -> ", a start of " + id).orElse(""));
     lines.put("state", manifest.state().word());
     put(lines, "started", manifest.text("started"));
     put(lines, "notebook", manifest.text("notebook.name"));

@@ -26,13 +26,18 @@ public final class Surroundings {
   private Surroundings() {}
 
   /// @param environment relevant variables
-  public static JsonObject here(String braidVersion, Map<String, String> environment, Gpus gpus) {
+  /// @param ofRanks variables of the ranks that replace those of this process
+  public static JsonObject here(
+      String braidVersion,
+      Map<String, String> environment,
+      Gpus gpus,
+      Map<String, String> ofRanks) {
     var json = new JsonObject();
     json.add("braid", object("version", braidVersion));
     json.add("java", java());
     json.add("machine", machine());
     json.add("gpus", gpus(gpus));
-    json.add("libraries", libraries(gpus));
+    json.add("libraries", libraries(gpus, ofRanks));
     var variables = new JsonObject();
     environment.forEach(variables::addProperty);
     json.add("environment", variables);
@@ -142,7 +147,8 @@ public final class Surroundings {
     return json;
   }
 
-  private static JsonObject libraries(Gpus gpus) {
+  /// Without a GPU, ranks load none of NVIDIA's libraries unless a variable chooses their folder.
+  private static JsonObject libraries(Gpus gpus, Map<String, String> ofRanks) {
     var json = new JsonObject();
     for (var entry : System.getProperty("java.class.path", "").split(File.pathSeparator, -1)) {
       var jar = OPENBLAS.matcher(String.valueOf(Path.of(entry).getFileName()));
@@ -150,9 +156,9 @@ public final class Surroundings {
         json.addProperty("openblas", jar.group(1));
       }
     }
-    if (gpus.count() > 0) {
+    if (gpus.count() > 0 || ofRanks.containsKey(Libraries.FOLDERS)) {
       for (var library : Library.values()) {
-        Libraries.foreseen(library)
+        Libraries.foreseen(library, ofRanks)
             .ifPresent(found -> json.addProperty(library.name().toLowerCase(Locale.ROOT), found));
       }
     }

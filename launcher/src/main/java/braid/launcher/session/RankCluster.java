@@ -149,7 +149,7 @@ final class RankCluster implements AutoCloseable {
   /// Returns the variables of all ranks, beside those of this process.
   static Map<String, String> environment(
       SessionOptions options, int storePort, Map<String, String> variables) {
-    var environment = new HashMap<String, String>();
+    var environment = new HashMap<String, String>(options.variables());
     environment.put("MASTER_ADDR", InetAddress.getLoopbackAddress().getHostAddress());
     environment.put("MASTER_PORT", Integer.toString(storePort));
     environment.put("BRAID_BACKEND", options.backend().kind().toString());

@@ -7,12 +7,16 @@ import braid.model.BraidException;
 import braid.model.MemoryKind;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
 
 /// Options of a session. `link` is the host backend's simulated link as the user wrote it, for
 /// example `2GB/s,20us`; `home` is the directory of `runs/`; `outputLimit` is the limit of a cell's
 /// output; `memory` is the default kind of symmetric memory, if it is not the environment's;
-/// `untilDecided` is the time in which all studies together may measure until they are decided.
+/// `untilDecided` is the time in which all studies together may measure until they are decided;
+/// `variables` are variables of the ranks that replace those of this process.
 public record SessionOptions(
     int ranks,
     BackendChoice backend,
@@ -20,10 +24,23 @@ public record SessionOptions(
     Path home,
     OutputLimit outputLimit,
     Optional<MemoryKind> memory,
-    Optional<Duration> untilDecided) {
+    Optional<Duration> untilDecided,
+    SortedMap<String, String> variables) {
+  public SessionOptions {
+    variables = Collections.unmodifiableSortedMap(new TreeMap<>(variables));
+  }
+
   /// Uses the default output limit and the environment's kind of memory.
   public SessionOptions(int ranks, BackendChoice backend, Optional<String> link, Path home) {
-    this(ranks, backend, link, home, OutputLimit.DEFAULT, Optional.empty(), Optional.empty());
+    this(
+        ranks,
+        backend,
+        link,
+        home,
+        OutputLimit.DEFAULT,
+        Optional.empty(),
+        Optional.empty(),
+        new TreeMap<>());
   }
 
   /// Uses the backend `host` or `cuda`, set in code.
@@ -32,7 +49,7 @@ public record SessionOptions(
   }
 
   public SessionOptions outputLimit(OutputLimit limit) {
-    return new SessionOptions(ranks, backend, link, home, limit, memory, untilDecided);
+    return new SessionOptions(ranks, backend, link, home, limit, memory, untilDecided, variables);
   }
 
   /// @param from option with the kind, for messages
@@ -44,10 +61,16 @@ public record SessionOptions(
               .formatted(from, kind, backend));
     }
     return new SessionOptions(
-        ranks, backend, link, home, outputLimit, Optional.of(kind), untilDecided);
+        ranks, backend, link, home, outputLimit, Optional.of(kind), untilDecided, variables);
   }
 
   public SessionOptions untilDecided(Duration limit) {
-    return new SessionOptions(ranks, backend, link, home, outputLimit, memory, Optional.of(limit));
+    return new SessionOptions(
+        ranks, backend, link, home, outputLimit, memory, Optional.of(limit), variables);
+  }
+
+  public SessionOptions variables(SortedMap<String, String> others) {
+    return new SessionOptions(
+        ranks, backend, link, home, outputLimit, memory, untilDecided, others);
   }
 }

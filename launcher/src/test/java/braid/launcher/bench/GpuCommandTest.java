@@ -78,6 +78,26 @@ class GpuCommandTest {
   }
 
   @Test
+  void impossibleTimesAreNamed() {
+    var ours =
+        times(new ArrayList<>(), line(GATHER, "unfused", 2), line(GATHER, "ring, 2 splits", 0.1));
+    var peers =
+        times(new ArrayList<>(), line(GATHER, "GEMM alone", 0.2), line(GATHER, "fused", 2.1));
+    var h200 = Map.of("backend", "cuda", "device", "NVIDIA H200", "link", "NVLink");
+    var table = new GpuTable(List.of(GATHER), ours, peers, Map.of());
+    assertThat(table.faults(h200))
+        .satisfiesExactly(
+            ring ->
+                assertThat(ring)
+                    .startsWith("IMPOSSIBLE_RATE: ring, 2 splits, all-gather GEMM 8192 × 28672")
+                    .endsWith("above the H200's 989 TFLOP/s"),
+            alone -> assertThat(alone).startsWith("IMPOSSIBLE_RATE: GEMM alone, all-gather GEMM"));
+    assertThat(table.faults(Map.of("backend", "simulated"))).isEmpty();
+    var host = Map.of("backend", "host", "device", "CPU, 2 cores", "link", "unlimited");
+    assertThat(table.faults(host)).hasSize(4);
+  }
+
+  @Test
   void attentionIsComparedWithEqualWorkAndWithTheWholeOfPyTorch() {
     var ours =
         times(

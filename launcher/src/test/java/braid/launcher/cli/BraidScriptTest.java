@@ -74,11 +74,11 @@ class BraidScriptTest {
         #!/bin/sh
         echo built >>%s
         eval "$DURING_BUILD"
-        mkdir -p launcher/target/lib
-        cp launcher/src/main/A.java launcher/target/lib/library.jar
-        cp launcher/src/main/A.java launcher/target/braid-launcher-1.jar
-        cp launcher/src/main/A.java launcher/target/braid-launcher-1-checks.jar
-        cp launcher/src/main/A.java launcher/target/braid-launcher-1-sources.jar
+        mkdir -p launcher/target/plain/lib
+        cp launcher/src/main/A.java launcher/target/plain/lib/library.jar
+        cp launcher/src/main/A.java launcher/target/plain/braid-launcher-1.jar
+        cp launcher/src/main/A.java launcher/target/plain/braid-launcher-1-checks.jar
+        cp launcher/src/main/A.java launcher/target/plain/braid-launcher-1-sources.jar
         """
             .formatted(builds()));
     assertThat(mvn.toFile().setExecutable(true)).isTrue();
@@ -292,11 +292,11 @@ class BraidScriptTest {
     var home = directory.resolve("home");
     var script = checkout(home);
     var environment = new HashMap<>(withEchoingJdk());
-    var half = home.resolve("native/target/classes/Half.class");
+    var half = home.resolve("native/target/plain/classes/Half.class");
     environment.put(
         "DURING_BUILD",
         """
-        mkdir -p %s; touch %s; cp -r launcher/src/main launcher/target/lib
+        mkdir -p %s; touch %s; cp -r launcher/src/main launcher/target/plain/lib
         for p in $PPID $(cut -d ' ' -f 4 /proc/$PPID/stat); do
           case "$(tr '\\0' ' ' </proc/$p/cmdline)" in bash*--version*) kill -KILL $p ;; esac
         done

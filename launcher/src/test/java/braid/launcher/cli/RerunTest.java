@@ -396,7 +396,7 @@ class RerunTest {
                     + " java.util.concurrent.locks.LockSupport.parkNanos(100_000)).step(\"long\","
                     + " () -> java.util.concurrent.locks.LockSupport.parkNanos(200_000 + wait))"
                     + ".repeats(6).run()")));
-    for (var wait : List.of("0", "1000000")) {
+    for (var wait : List.of("0", "50000000")) {
       var ran = braid("run", "n.ipynb", "-n", "1", "--backend", "host", "-p", "wait=" + wait);
       assertThat(ran.exitCode()).as(ran.err()).isZero();
     }
@@ -415,7 +415,7 @@ class RerunTest {
     assertThat(ran.out())
         .contains("first   %s, %s\n".formatted(ids.get(2), ids.get(5)))
         .contains("second  %s, %s\n".formatted(ids.get(3), ids.get(4)))
-        .containsPattern("parameters.wait +0 +1000000");
+        .containsPattern("parameters.wait +0 +50000000");
     assertThat(ran.exitCode()).as(ran.out()).isEqualTo(6);
 
     assertThat(braid("compare", "previous", "latest", "--turns", "2").err())
@@ -427,6 +427,51 @@ class RerunTest {
     Files.delete(directory.resolve("runs").resolve(alone).resolve(Manifest.FILE));
     assertThat(braid("compare", study, "latest", "--interleave").err())
         .startsWith("braid: what is repeated must be a run but %s is a study".formatted(study));
+  }
+
+  @Test
+  void startsArePooled() throws Exception {
+    Files.writeString(
+        directory.resolve("n.ipynb"),
+        Notebooks.json(
+            new Code("int wait = 0;", "parameters"),
+            new Code(
+                "Tuner.on(world).steps(\"waiting\").step(\"short\", () ->"
+                    + " java.util.concurrent.locks.LockSupport.parkNanos(100_000)).step(\"long\","
+                    + " () -> java.util.concurrent.locks.LockSupport.parkNanos(200_000 + wait))"
+                    + ".repeats(6).run()")));
+    for (var wait : List.of("0", "50000000")) {
+      var ran =
+          braid(
+              "run",
+              "n.ipynb",
+              "-n",
+              "1",
+              "--backend",
+              "host",
+              "-p",
+              "wait=" + wait,
+              "--starts",
+              "5");
+      assertThat(ran.exitCode()).as(ran.err()).isZero();
+      assertThat(ran.err()).contains("braid: start 2 of 5 of ", "braid: start 5 of 5 of ");
+      assertThat(ran.out()).containsPattern("\\nstarts  .*; fastest in 5 starts: short");
+    }
+    var all = experiments().list();
+    assertThat(all).hasSize(10);
+    var ids = all.stream().map(run -> run.manifest().id()).toList();
+    for (int run = 0; run < 10; run++) {
+      assertThat(all.get(run).manifest().firstStart()).isEqualTo(ids.get(run / 5 * 5));
+    }
+    assertThat(braid("runs", ids.get(9)).out()).contains(", a start of " + ids.get(5));
+    var ran = braid("compare", "previous", "latest", "--absolute", "--json");
+    assertThat(ran.exitCode()).as(ran.out()).isEqualTo(6);
+    assertThat(ran.out()).contains("\"starts\": 5");
+    assertThat(braid("compare", ids.get(2), ids.get(8)).out())
+        .contains("first   " + String.join(", ", ids.subList(0, 5)) + "\n")
+        .contains("5 starts each");
+    assertThat(braid("run", "n.ipynb", "--starts", "0").err())
+        .isEqualTo("braid: --starts must be 1..100 but was 0; try --starts 8\n");
   }
 
   /// A study of equal steps that its own budget of nothing leaves undecided.

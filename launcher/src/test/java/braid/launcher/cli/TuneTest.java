@@ -47,10 +47,13 @@ class TuneTest {
             "2",
             "--budget",
             "1s",
+            "--starts",
+            "2",
             "--report",
             "tuned.html");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
     assertThat(ran.out()).contains("found   GEMM → reduce-scatter, 48×16×8 fp32, 2 ranks");
+    assertThat(ran.out()).containsPattern("\\nstarts  .*; fastest in 2 starts: ");
     var run = new Experiments(directory.resolve("runs")).find(Experiments.LATEST).directory();
     var saved = Notebook.read(run.resolve("tune-gemm-reduce-scatter-m-48-n-16-k-8-fp32.out.ipynb"));
     assertThat(saved.codeCells().getFirst().source())

@@ -6,6 +6,7 @@ import java.net.URL;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
@@ -17,13 +18,17 @@ import org.bytedeco.javacpp.Loader;
 
 /// NVIDIA's libraries, each found and loaded once per process, at its first use. The newest copy
 /// wins; of equal versions the first in this order: CUDA toolkit, Python packages,
-/// `LD_LIBRARY_PATH`, the dynamic loader's folders, the redist jar.
+/// `LD_LIBRARY_PATH`, the dynamic loader's folders, the redist jar. A folder of [#FOLDERS] is
+/// searched alone.
 ///
 /// A chosen copy is opened before JavaCPP's bindings, which depend on its soname and so get this
 /// copy. JavaCPP is also informed that it is loaded, so that it searches no other.
 public final class Libraries {
   /// Variable with names of libraries to run without, as if they were not installed.
   public static final String WITHOUT = "BRAID_WITHOUT";
+
+  /// Variable with folders in which alone a library is searched: `nccl=/opt/nccl/lib`.
+  public static final String FOLDERS = "BRAID_LIBRARIES";
 
   private static final Map<Library, Outcome> OUTCOMES = new EnumMap<>(Library.class);
 
@@ -165,8 +170,18 @@ public final class Libraries {
       return this == NCCL || this == NVSHMEM || this == CUDNN || this == CUPTI;
     }
 
+    /// Returns true if the user may choose the folder of its copy.
+    public boolean canBeChosen() {
+      return !belongsToDriver();
+    }
+
+    /// Returns the library of that name, in any case: `nccl`.
+    public static Optional<Library> named(String name) {
+      return Arrays.stream(values()).filter(each -> each.name().equalsIgnoreCase(name)).findFirst();
+    }
+
     /// Returns the name in variables.
-    String word() {
+    public String word() {
       return name().toLowerCase(Locale.ROOT);
     }
 
@@ -203,6 +218,13 @@ public final class Libraries {
     return LibrarySearch.without(names);
   }
 
+  /// Checks a value of [#FOLDERS].
+  ///
+  /// @throws IllegalArgumentException with one line if it has another form
+  public static void checkFolders(String value) {
+    LibrarySearch.folders(value);
+  }
+
   /// Returns in a few words why the library is not available; empty if it is.
   public static Optional<String> missing(Library library) {
     return find(library).isPresent()
@@ -218,10 +240,18 @@ public final class Libraries {
   /// Describes the copy that [#find] would try first, with the version of its file name. Loads
   /// nothing.
   public static Optional<String> foreseen(Library library) {
+    return foreseen(library, Map.of());
+  }
+
+  /// Describes the copy that [#find] would try first in a process with other variables.
+  ///
+  /// @param variables variables that replace those of this process
+  public static Optional<String> foreseen(Library library, Map<String, String> variables) {
     if (library.belongsToDriver() || hidden(library).isPresent()) {
       return Optional.empty();
     }
-    var search = LibrarySearch.in(SearchFolders.ofThisMachine(), library, RedistJar.of(library));
+    var places = SearchFolders.ofThisMachine(variables);
+    var search = LibrarySearch.in(places, library, RedistJar.of(library));
     return search.isEmpty() ? Optional.empty() : Optional.of(search.take().text());
   }
 
@@ -281,7 +311,12 @@ public final class Libraries {
         passedOver.add("%s: %s".formatted(candidate.text(), oneLine(e)));
       }
     }
-    return missing(library, LibrarySearch.where(), passedOver);
+    var searched =
+        places
+            .chosen(library)
+            .map(chosen -> "%s, by %s".formatted(chosen.folder(), FOLDERS))
+            .orElseGet(LibrarySearch::where);
+    return missing(library, searched, passedOver);
   }
 
   private static Outcome byName(Library library) {

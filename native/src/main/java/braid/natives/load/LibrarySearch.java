@@ -6,9 +6,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.EnumMap;
 import java.util.EnumSet;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -24,7 +26,8 @@ final class LibrarySearch {
   static LibrarySearch in(SearchFolders places, Library library, List<Candidate> others) {
     var candidates = new ArrayList<Candidate>();
     var seen = new HashSet<Path>();
-    for (SearchFolder place : places.all()) {
+    var chosen = places.chosen(library);
+    for (SearchFolder place : chosen.map(List::of).orElseGet(places::all)) {
       var files = library.files().stream().map(place.folder()::resolve).toList();
       if (files.stream().allMatch(Files::isRegularFile)
           && seen.add(SearchFolders.real(files.getFirst()))) {
@@ -32,7 +35,9 @@ final class LibrarySearch {
             new Candidate(place.source(), files, FileVersion.version(library, files.getFirst())));
       }
     }
-    candidates.addAll(others);
+    if (chosen.isEmpty()) {
+      candidates.addAll(others);
+    }
     return new LibrarySearch(candidates);
   }
 
@@ -116,9 +121,40 @@ final class LibrarySearch {
             name);
   }
 
+  /// Folders that a value of `BRAID_LIBRARIES` chooses: `nccl=/opt/nccl/lib,cudnn=/opt/cudnn/lib`.
+  ///
+  /// @throws IllegalArgumentException with one line if it has another form
+  static Map<Library, Path> folders(String value) {
+    var folders = new EnumMap<Library, Path>(Library.class);
+    for (var each : value.split(",", -1)) {
+      if (each.isBlank()) {
+        continue;
+      }
+      var parts = each.strip().split("=", 2);
+      var library =
+          Arrays.stream(Library.values())
+              .filter(one -> one.canBeChosen() && one.word().equals(parts[0]))
+              .findFirst();
+      if (library.isEmpty() || parts.length < 2 || !parts[1].startsWith("/")) {
+        throw new IllegalArgumentException(
+            "%s must be LIBRARY=/FOLDER, separated by commas, of %s, but contains %s"
+                .formatted(
+                    Libraries.FOLDERS,
+                    Arrays.stream(Library.values())
+                        .filter(Library::canBeChosen)
+                        .map(Library::word)
+                        .collect(Collectors.joining(", ")),
+                    each.strip()));
+      }
+      folders.put(library.get(), Path.of(parts[1]));
+    }
+    return folders;
+  }
+
   /// Searched places, for messages.
   static String where() {
     return Arrays.stream(Source.values())
+        .filter(source -> source != Source.CHOSEN)
         .map(source -> source.words)
         .collect(Collectors.joining(", "));
   }

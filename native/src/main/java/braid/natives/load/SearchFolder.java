@@ -5,6 +5,8 @@ import java.nio.file.Path;
 /// A folder to search for libraries, and its origin in the words of messages.
 record SearchFolder(Source source, Path folder) {
   enum Source {
+    /// A folder that the user has chosen, in which alone the library is searched.
+    CHOSEN("the folder of " + Libraries.FOLDERS),
     TOOLKIT("the CUDA toolkit"),
     PYTHON("Python's packages"),
     LIBRARY_PATH("LD_LIBRARY_PATH"),

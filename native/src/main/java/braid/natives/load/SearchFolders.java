@@ -1,14 +1,17 @@
 package braid.natives.load;
 
+import braid.natives.load.Libraries.Library;
 import braid.natives.load.SearchFolder.Source;
 import java.io.IOException;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedSet;
 import org.jspecify.annotations.Nullable;
 
@@ -38,6 +41,13 @@ final class SearchFolders {
     return System.getenv().getOrDefault(Libraries.WITHOUT, "");
   }
 
+  /// @param more variables that replace those of this process
+  static SearchFolders ofThisMachine(Map<String, String> more) {
+    var environment = new HashMap<>(System.getenv());
+    environment.putAll(more);
+    return new SearchFolders(Path.of("/"), environment);
+  }
+
   static SearchFolders of(Path root, Map<String, String> environment) {
     return new SearchFolders(root, environment);
   }
@@ -45,6 +55,18 @@ final class SearchFolders {
   /// Folders in order of preference among equal versions.
   List<SearchFolder> all() {
     return List.copyOf(found);
+  }
+
+  /// Returns the only folder to search for a library; empty if the user has chosen none. A value of
+  /// another form is refused where a rank reads its variables.
+  Optional<SearchFolder> chosen(Library library) {
+    try {
+      var folders = LibrarySearch.folders(environment.getOrDefault(Libraries.FOLDERS, ""));
+      return Optional.ofNullable(folders.get(library))
+          .map(folder -> new SearchFolder(Source.CHOSEN, folder));
+    } catch (IllegalArgumentException e) {
+      return Optional.empty();
+    }
   }
 
   /// Existing folders that cannot be listed, each with the reason.

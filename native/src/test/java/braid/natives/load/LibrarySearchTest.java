@@ -190,6 +190,39 @@ class LibrarySearchTest {
   }
 
   @Test
+  void aChosenFolderIsSearchedAlone() throws IOException {
+    file("usr/lib/x86_64-linux-gnu/libnccl.so.2.30.1");
+    link("usr/lib/x86_64-linux-gnu/libnccl.so.2", "libnccl.so.2.30.1");
+    file("opt/nccl/libnccl.so.2.28.9");
+    link("opt/nccl/libnccl.so.2", "libnccl.so.2.28.9");
+    var places =
+        SearchFolders.of(root, Map.of(Libraries.FOLDERS, "nccl=%s/opt/nccl".formatted(root)));
+    var search = LibrarySearch.in(places, Library.NCCL, List.of());
+    var taken = search.take();
+    assertThat(taken.text())
+        .isEqualTo(
+            "%s/opt/nccl/libnccl.so.2 (2.28.9, in the folder of BRAID_LIBRARIES)".formatted(root));
+    assertThat(search.isEmpty()).isTrue();
+    // Another folder has it, but that one was not chosen.
+    var empty = SearchFolders.of(root, Map.of(Libraries.FOLDERS, "nccl=" + root));
+    assertThat(LibrarySearch.in(empty, Library.NCCL, List.of()).isEmpty()).isTrue();
+    assertThat(empty.chosen(Library.CUDNN)).isEmpty();
+  }
+
+  @Test
+  void foldersOfUnknownLibrariesAreRefused() {
+    assertThat(LibrarySearch.folders("nccl=/a, cudnn=/b,nccl=/c"))
+        .isEqualTo(Map.of(Library.NCCL, Path.of("/c"), Library.CUDNN, Path.of("/b")));
+    assertThat(LibrarySearch.folders("")).isEmpty();
+    for (var wrong : List.of("nvidia=/a", "nccl", "nccl=a", "cuda_driver=/a", "NCCL=/a")) {
+      assertThatThrownBy(() -> LibrarySearch.folders(wrong))
+          .hasMessageStartingWith(
+              "BRAID_LIBRARIES must be LIBRARY=/FOLDER, separated by commas, of")
+          .hasMessageEndingWith(", but contains " + wrong);
+    }
+  }
+
+  @Test
   void versionsDifferOnlyWhereBothHaveANumber() {
     assertThat(new Version("2.28.9").newerThan(new Version("2.28.3"))).isTrue();
     assertThat(new Version("2.28.9").newerThan(new Version("2.9"))).isTrue();

@@ -35,7 +35,7 @@ public interface Backend extends SymmetricMemory.Allocator {
   /// evidence.
   int ranksPerDevice();
 
-  /// Name of this rank's device: "NVIDIA H200", or "host".
+  /// Name of this rank's device: "NVIDIA H200"; of the host, its processor and cores.
   String deviceName();
 
   /// Link between the ranks, as tables show it: bandwidth and latency if simulated, else its name.

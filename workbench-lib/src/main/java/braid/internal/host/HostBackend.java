@@ -27,6 +27,7 @@ import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Timing;
 import braid.schedule.Lane;
+import braid.schedule.simulation.Machine;
 import java.lang.foreign.Arena;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -81,7 +82,8 @@ public final class HostBackend implements Backend {
 
   @Override
   public String deviceName() {
-    return kind().toString();
+    return "%s, %d cores"
+        .formatted(Machine.processor(), Runtime.getRuntime().availableProcessors());
   }
 
   @Override

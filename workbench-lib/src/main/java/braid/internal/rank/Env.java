@@ -11,8 +11,8 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
 
-/// A rank's environment variables. No other class of the library reads them. `BRAID_WITHOUT` is
-/// only checked here: the loader of native libraries reads it.
+/// A rank's environment variables. No other class of the library reads them. `BRAID_WITHOUT` and
+/// `BRAID_LIBRARIES` are only checked here: the loader of native libraries reads them.
 ///
 /// @param world this rank and the number of ranks: `RANK`, `WORLD_SIZE`
 /// @param local the same among the ranks of this machine: `LOCAL_RANK`, `LOCAL_WORLD_SIZE`
@@ -220,10 +220,11 @@ public record Env(
       return value.equals(first);
     }
 
-    /// Checks the names of hidden libraries, which the loader reads itself.
+    /// Checks the variables that name libraries, which the loader reads itself.
     void checkLibraries() {
       try {
         get(Libraries.WITHOUT).ifPresent(Libraries::without);
+        get(Libraries.FOLDERS).ifPresent(Libraries::checkFolders);
       } catch (IllegalArgumentException e) {
         throw new BraidException(String.valueOf(e.getMessage()), e);
       }

@@ -11,6 +11,7 @@ import braid.launcher.experiment.Differences;
 import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Manifest;
 import braid.model.BraidException;
+import braid.natives.WholeFile;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -42,7 +43,7 @@ import picocli.CommandLine.Spec;
       " 0:nothing is slower (undecided is not slower, unless --fail-on-undecided), or ranks shared"
           + " a GPU",
       " 1:the JUnit report could not be written",
-      " 2:there is no such run, or the two are not of one problem",
+      " 2:there is no such run, the two are not of one problem, or a time is impossible",
       " 5:nothing is slower as far as can be told, but the machine differed too much to judge all",
       " 6:something is slower in B, or undecided with --fail-on-undecided; stderr says which",
       " 1, 3, 4, 130, 138, 143:with --interleave, as of run",
@@ -50,6 +51,7 @@ import picocli.CommandLine.Spec;
     footerHeading = "%nExamples:%n",
     footer = {
       "  braid compare previous latest",
+      "  braid compare last:5 latest --csv compare.csv",
       "  braid compare 0a1b2c latest --fail-on-undecided --junit compare.xml",
       "  braid compare baseline/runs/20260131T235959000Z-0a1b2c 3d4e5f --threshold 5",
       "  braid compare 0a1b2c 3d4e5f --json | jq .verdict",
@@ -63,7 +65,8 @@ public final class CompareCommand implements Callable<Integer> {
       paramLabel = "A",
       description =
           "A run or a study: id, path, latest or previous, which mean runs with a study of one"
-              + " notebook.")
+              + " notebook. Several with commas between them are pooled; so are the runs of last:5,"
+              + " the newest before B that differ in nothing that is recorded, at most five.")
   private String first = "";
 
   @Parameters(index = "1", paramLabel = "B", description = "What is judged against it.")
@@ -118,6 +121,12 @@ public final class CompareCommand implements Callable<Integer> {
           "Writes a JUnit XML report for CI: a suite per study, a test case per configuration.")
   private @Nullable Path junit;
 
+  @Option(
+      names = "--csv",
+      paramLabel = "FILE",
+      description = "Writes a table: a row per study and configuration.")
+  private @Nullable Path csv;
+
   @Option(names = "--json", description = "Prints JSON, for programs.")
   private boolean json;
 
@@ -127,12 +136,21 @@ public final class CompareCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
-    share = share();
+    share = share(threshold);
     var report = junit == null ? null : OutputFile.writable("--junit", junit);
     var experiments = new Experiments(WorkingDirectory.called().resolve("runs"));
+    var csvFile = csv == null ? null : OutputFile.writable("--csv", csv);
     var ofNotebook = notebook(experiments);
-    var a = Source.named(first, experiments, ofNotebook);
+    if (Source.isRolling(second) || (Source.isRolling(first) && interleave)) {
+      throw new BraidException(
+          "last:5 means several runs, which are a baseline but was %s; name one run there"
+              .formatted(Source.isRolling(second) ? "B" : "repeated"));
+    }
     var b = Source.named(second, experiments, ofNotebook);
+    var a =
+        Source.isRolling(first)
+            ? Source.rolling(first, experiments, ofNotebook, Optional.of(b))
+            : Source.named(first, experiments, ofNotebook);
     if (a.id().equals(b.id()) && !interleave) {
       throw new BraidException(
           "two runs must be compared but %s and %s are both %s; braid run or braid rerun makes another"
@@ -142,13 +160,18 @@ public final class CompareCommand implements Callable<Integer> {
       throw new BraidException("--turns has no effect without --interleave; add it");
     }
     if (interleave) {
-      var repeated = new Turns(a, b, turns == null ? Turns.DEFAULT : turns, spec);
-      var code = repeated.run(experiments);
+      var repeated =
+          Turns.repeating(a, b, turns == null ? Turns.DEFAULT : turns, experiments, spec);
+      var code = repeated.run();
       if (code != ExitCode.OK) {
         return code.code();
       }
-      a = repeated.first();
-      b = repeated.second();
+      a = Source.ofRuns(repeated.first(), experiments);
+      b = Source.ofRuns(repeated.second(), experiments);
+    }
+    var faults = Stream.concat(a.faults().stream(), b.faults().stream()).distinct().toList();
+    if (!faults.isEmpty()) {
+      return impossible(faults, a, b, report).code();
     }
     var comparisons = pair(a, b);
     var differences = differences(a, b);
@@ -165,13 +188,39 @@ public final class CompareCommand implements Callable<Integer> {
       try {
         CompareJUnit.write(comparisons, failOnUndecided, report);
       } catch (IOException e) {
-        say(
-            "--junit %s could not be written (%s); is its directory still there, and is there room?"
-                .formatted(report, e.getClass().getSimpleName()));
-        code = ExitCode.worst(List.of(code, ExitCode.CELL_FAILED));
+        code = ExitCode.worst(List.of(code, unwritten("--junit", report, e)));
+      }
+    }
+    if (csvFile != null) {
+      try {
+        WholeFile.write(csvFile, CompareCsv.of(comparisons));
+      } catch (IOException e) {
+        code = ExitCode.worst(List.of(code, unwritten("--csv", csvFile, e)));
       }
     }
     return code.code();
+  }
+
+  private ExitCode unwritten(String option, Path file, IOException e) {
+    say(
+        "%s %s could not be written (%s); is its directory still there, and is there room?"
+            .formatted(option, file, e.getClass().getSimpleName()));
+    return ExitCode.CELL_FAILED;
+  }
+
+  /// Reports times that no machine can reach; they are compared with nothing.
+  private ExitCode impossible(List<String> faults, Source a, Source b, @Nullable Path report)
+      throws IOException {
+    if (json) {
+      var out = spec.commandLine().getOut();
+      out.println(CompareJson.impossible(a.id(), b.id(), faults));
+      out.flush();
+    }
+    faults.forEach(this::say);
+    if (report != null) {
+      CompareJUnit.writeImpossible(faults, report);
+    }
+    return ExitCode.USAGE;
   }
 
   private ExitCode exitCode(List<Comparison> comparisons) {
@@ -211,7 +260,10 @@ public final class CompareCommand implements Callable<Integer> {
     return comparisons.stream().mapToLong(each -> each.count(verdict)).sum();
   }
 
-  private double share() {
+  /// Returns the share of a threshold in percent.
+  ///
+  /// @throws BraidException if it is not one
+  static double share(@Nullable String threshold) {
     if (threshold == null) {
       return Comparison.DEFAULT_THRESHOLD;
     }
@@ -235,7 +287,7 @@ public final class CompareCommand implements Callable<Integer> {
     if (notebook != null) {
       return Optional.of(notebook);
     }
-    var named = Stream.of(first, second).filter(name -> !Experiments.isByTime(name)).findFirst();
+    var named = Stream.of(first, second).filter(name -> !Source.isByTime(name)).findFirst();
     return named
         .map(name -> Source.named(name, experiments, Optional.empty()).manifest())
         .orElseGet(

@@ -29,6 +29,39 @@ final class CompareJUnit {
     WholeFile.write(file, xml(comparisons, failOnUndecided));
   }
 
+  /// Writes the errors of times that no machine can reach: an error each.
+  static void writeImpossible(List<String> faults, Path file) throws IOException {
+    var count = Integer.toString(faults.size());
+    var document =
+        JUnitXml.document(
+            xml -> {
+              xml.writeStartElement("testsuites");
+              xml.writeCharacters("\n");
+              xml.writeStartElement("testsuite");
+              attribute(xml, "name", "times");
+              attribute(xml, "tests", count);
+              attribute(xml, "failures", "0");
+              attribute(xml, "errors", count);
+              attribute(xml, "skipped", "0");
+              for (var fault : faults) {
+                xml.writeCharacters("\n  ");
+                xml.writeStartElement("testcase");
+                attribute(xml, "classname", "times");
+                attribute(xml, "name", fault.substring(fault.indexOf(' ') + 1));
+                xml.writeStartElement("error");
+                attribute(xml, "message", fault);
+                attribute(xml, "type", fault.substring(0, fault.indexOf(':')));
+                xml.writeEndElement();
+                xml.writeEndElement();
+              }
+              xml.writeCharacters("\n");
+              xml.writeEndElement();
+              xml.writeCharacters("\n");
+              xml.writeEndElement();
+            });
+    WholeFile.write(file, document);
+  }
+
   private static String xml(List<Comparison> comparisons, boolean failOnUndecided) {
     return JUnitXml.document(
         xml -> {
@@ -75,13 +108,22 @@ final class CompareJUnit {
       switch (row.verdict()) {
         case SAME, FAST -> {}
         case NOT_COMPARED -> JUnitXml.skipped(xml, Caveats.SHARED);
-        case MACHINE_DIFFERED -> JUnitXml.skipped(xml, words(row));
-        case SLOW -> JUnitXml.failure(xml, row.verdict().toString(), words(row), words(row));
+        case MACHINE_DIFFERED -> JUnitXml.skipped(xml, words(row, comparison.values()));
+        case SLOW ->
+            JUnitXml.failure(
+                xml,
+                row.verdict().toString(),
+                words(row, comparison.values()),
+                words(row, comparison.values()));
         case UNDECIDED -> {
           if (failOnUndecided) {
-            JUnitXml.failure(xml, row.verdict().toString(), words(row), words(row));
+            JUnitXml.failure(
+                xml,
+                row.verdict().toString(),
+                words(row, comparison.values()),
+                words(row, comparison.values()));
           } else {
-            JUnitXml.skipped(xml, words(row));
+            JUnitXml.skipped(xml, words(row, comparison.values()));
           }
         }
       }
@@ -91,7 +133,7 @@ final class CompareJUnit {
     xml.writeEndElement();
   }
 
-  private static String words(Row row) {
+  private static String words(Row row, String values) {
     var difference = row.difference();
     var words =
         String.format(
@@ -111,7 +153,7 @@ final class CompareJUnit {
           .orElse(words + "; each configuration is judged beside its own run's reference");
     }
     return row.moreRounds().isPresent()
-        ? words + "; about %d more rounds would decide".formatted(row.moreRounds().getAsInt())
+        ? words + "; about %d more %s would decide".formatted(row.moreRounds().getAsInt(), values)
         : words;
   }
 }

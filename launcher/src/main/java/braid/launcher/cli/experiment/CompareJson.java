@@ -39,6 +39,16 @@ final class CompareJson {
     return GSON.toJson(json);
   }
 
+  /// Returns the errors of times that no machine can reach, without a verdict.
+  static String impossible(String first, String second, List<String> faults) {
+    var json = new JsonObject();
+    json.addProperty("compare", SHAPE);
+    json.addProperty("first", first);
+    json.addProperty("second", second);
+    json.add("faults", GSON.toJsonTree(faults));
+    return GSON.toJson(json);
+  }
+
   private static JsonObject study(Comparison comparison) {
     var json = new JsonObject();
     json.addProperty("setting", comparison.setting());
@@ -46,19 +56,20 @@ final class CompareJson {
     json.addProperty("headline", comparison.headline());
     json.addProperty("threshold", comparison.threshold());
     json.addProperty("noise", comparison.noise());
+    json.addProperty("starts", comparison.starts());
     json.addProperty("referenceMoved", comparison.referenceMoved());
     if (!comparison.timesCount()) {
       json.addProperty(Caveats.COLUMN, Caveats.SHARED);
     }
     var rows = new JsonArray();
-    comparison.rows().forEach(row -> rows.add(row(row)));
+    comparison.rows().forEach(row -> rows.add(row(row, comparison.values())));
     json.add("configurations", rows);
     json.add("differing", GSON.toJsonTree(comparison.differing()));
     json.add("unmatched", GSON.toJsonTree(comparison.unmatched()));
     return json;
   }
 
-  private static JsonObject row(Row row) {
+  private static JsonObject row(Row row, String values) {
     var json = new JsonObject();
     json.addProperty("configuration", row.configuration());
     json.addProperty("verdict", row.verdict().toString());
@@ -78,7 +89,9 @@ final class CompareJson {
               json.addProperty("besideReferenceLow", beside.low());
               json.addProperty("besideReferenceHigh", beside.high());
             });
-    row.moreRounds().ifPresent(rounds -> json.addProperty("moreRounds", rounds));
+    row.moreRounds()
+        .ifPresent(
+            more -> json.addProperty(values.equals("starts") ? "moreStarts" : "moreRounds", more));
     return json;
   }
 }

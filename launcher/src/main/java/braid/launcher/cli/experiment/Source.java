@@ -1,5 +1,6 @@
 package braid.launcher.cli.experiment;
 
+import braid.evidence.Comparison;
 import braid.evidence.Evidence;
 import braid.evidence.Runs;
 import braid.evidence.Study;
@@ -10,20 +11,88 @@ import braid.model.BraidException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 
-/// One side of a comparison: a run with all its studies, or a single study.
+/// One side of a comparison: a run with all its studies, those of its starts pooled, or a single
+/// study.
 ///
 /// @param manifest manifest of the run; empty for a study without a run
 record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
   private static final String STUDY = "study.json";
+  private static final String LAST = "last:";
+  private static final int MOST_LAST = 100;
 
+  /// Returns true for the name of a rolling baseline, `last:5`.
+  static boolean isRolling(String name) {
+    return name.startsWith(LAST);
+  }
+
+  /// Returns true for a name that means other runs once there is a newer one.
+  static boolean isByTime(String name) {
+    return Experiments.isByTime(name) || isRolling(name);
+  }
+
+  /// Returns the newest runs in one state, pooled.
+  ///
+  /// @param name `last:5` for five runs or fewer
+  /// @param judged the other side, which is not among them
+  static Source rolling(
+      String name, Experiments experiments, Optional<String> notebook, Optional<Source> judged) {
+    var number = name.substring(LAST.length());
+    if (!number.matches("[1-9][0-9]{0,2}") || Integer.parseInt(number) > MOST_LAST) {
+      throw new BraidException(
+          "a rolling baseline must be last:1 to last:%d but was %s; try last:5"
+              .formatted(MOST_LAST, name));
+    }
+    var before = judged.flatMap(Source::manifest).map(Manifest::id);
+    return pooled(
+        experiments.newest(Integer.parseInt(number), notebook, before).stream()
+            .map(run -> run(run, experiments))
+            .toList());
+  }
+
+  /// @param folders folders of runs of one program
+  static Source ofRuns(List<Path> folders, Experiments experiments) {
+    return pooled(
+        folders.stream().map(run -> run(experiments.find(run + "/"), experiments)).toList());
+  }
+
+  /// Pools the k-th studies of several runs of one program.
+  static Source pooled(List<Source> runs) {
+    if (runs.size() == 1) {
+      return runs.getFirst();
+    }
+    int studies = runs.stream().mapToInt(run -> run.studies().size()).min().orElseThrow();
+    var pooled = new ArrayList<Study<?>>();
+    for (int study = 0; study < studies; study++) {
+      int index = study;
+      pooled.add(Comparison.pooled(runs.stream().map(run -> run.studies().get(index)).toList()));
+    }
+    return new Source(
+        String.join(", ", runs.stream().map(Source::id).toList()),
+        runs.getLast().manifest(),
+        pooled);
+  }
+
+  /// Returns the errors of numbers that no machine can reach, of any study.
+  List<String> faults() {
+    return studies.stream().flatMap(study -> study.faults().stream()).toList();
+  }
+
+  /// @param name a run or a study, or several with commas between them, which are pooled
   /// @param notebook notebook of the runs that `latest` and `previous` mean; empty for any
   /// @throws BraidException if nothing has that name, or it has no study
   static Source named(String name, Experiments experiments, Optional<String> notebook) {
+    if (name.contains(",")) {
+      return pooled(
+          Arrays.stream(name.split(",", -1))
+              .map(each -> named(each.strip(), experiments, notebook))
+              .toList());
+    }
     if (Experiments.isByTime(name)) {
-      return run(experiments.withStudy(name, notebook));
+      return run(experiments.withStudy(name, notebook), experiments);
     }
     var folder =
         experiments
@@ -33,14 +102,21 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
                     new BraidException(
                         "what is compared must be a run or a study in %s but \"%s\" is none; braid runs lists them"
                             .formatted(experiments.runs(), name)));
-    return hasFile(folder, Manifest.FILE) ? run(experiments.find(folder + "/")) : study(folder);
+    return hasFile(folder, Manifest.FILE)
+        ? run(experiments.find(folder + "/"), new Experiments(parent(folder)))
+        : study(folder);
   }
 
   private static boolean hasFile(Path folder, String name) {
     return Files.isRegularFile(folder.resolve(name));
   }
 
-  private static Source run(Found run) {
+  /// Returns a run with the studies of all its starts.
+  private static Source run(Found run, Experiments experiments) {
+    return pooled(experiments.starts(run).stream().map(Source::start).toList());
+  }
+
+  private static Source start(Found run) {
     var studies = new ArrayList<Study<?>>();
     for (var id : run.manifest().data()) {
       var folder = run.data(id);

@@ -1,37 +1,39 @@
 package braid.launcher.cli.experiment;
 
-import braid.evidence.Comparison;
-import braid.evidence.Study;
 import braid.launcher.ExitCode;
-import braid.launcher.cli.home.Env;
 import braid.launcher.cli.run.NotebookQueue;
+import braid.launcher.cli.home.Env;
 import braid.launcher.cli.run.Repetition;
-import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Experiments.Found;
 import braid.model.BraidException;
 import java.io.IOException;
+import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import picocli.CommandLine.Model.CommandSpec;
 
-/// Two runs that are repeated in turns, A B, B A, A B, on fresh ranks each: a load that comes, goes
-/// or drifts meets both. The repetitions are runs of their own; the studies of all turns of one run
-/// are pooled.
+/// Two programs that run in turns, A B, B A, A B, on fresh ranks each: a load that comes, goes or
+/// drifts meets both. Every turn is a run of its own; the studies of all turns of one program are
+/// pooled.
 final class Turns {
   static final int DEFAULT = 3;
   private static final int MOST = 100;
 
-  private final Source a;
-  private final Source b;
-  private final int turns;
-  private final CommandSpec spec;
-  private final List<Source> ofFirst = new ArrayList<>();
-  private final List<Source> ofSecond = new ArrayList<>();
+  /// A program that can run several times.
+  interface Side {
+    ExitCode run(NotebookQueue.Ending<ExitCode> ending) throws IOException;
+  }
 
-  Turns(Source a, Source b, int turns, CommandSpec spec) {
+  private final Side a;
+  private final Side b;
+  private final int turns;
+  private final PrintWriter err;
+  private final List<Path> ofFirst = new ArrayList<>();
+  private final List<Path> ofSecond = new ArrayList<>();
+
+  Turns(Side a, Side b, int turns, PrintWriter err) {
     if (turns < 1 || turns > MOST) {
       throw new BraidException(
           "--turns must be 1..%d but was %d; try --turns %d".formatted(MOST, turns, DEFAULT));
@@ -39,13 +41,14 @@ final class Turns {
     this.a = a;
     this.b = b;
     this.turns = turns;
-    this.spec = spec;
+    this.err = err;
   }
 
-  /// Runs all turns; ends with the first that fails.
+  /// Returns turns that repeat two runs.
   ///
   /// @throws BraidException if one of the two cannot be repeated here
-  ExitCode run(Experiments experiments) throws IOException {
+  static Turns repeating(Source a, Source b, int turns, Experiments experiments, CommandSpec spec)
+      throws IOException {
     var first = repeatable(a, experiments);
     var second = repeatable(b, experiments);
     var cwd = first.manifest().text("workingDirectory");
@@ -58,21 +61,17 @@ final class Turns {
                   b.id(),
                   second.manifest().text("workingDirectory").orElse("none")));
     }
-    var env = Env.here();
     var command = spec.root().commandLine().getParseResult().originalArgs();
-    var repeatFirst = new Repetition(first, command, env);
-    var repeatSecond = new Repetition(second, command, env);
-    for (int turn = 1; turn <= turns; turn++) {
-      boolean forward = turn % 2 == 1;
-      var code = turn(turn, forward ? "A" : "B", forward ? repeatFirst : repeatSecond, experiments);
-      if (code == ExitCode.OK) {
-        code = turn(turn, forward ? "B" : "A", forward ? repeatSecond : repeatFirst, experiments);
-      }
-      if (code != ExitCode.OK) {
-        return code;
-      }
-    }
-    return ExitCode.OK;
+    var err = spec.commandLine().getErr();
+    return new Turns(
+        side(new Repetition(first, command, Env.here()), err),
+        side(new Repetition(second, command, Env.here()), err),
+        turns,
+        err);
+  }
+
+  private static Side side(Repetition repetition, PrintWriter err) {
+    return ending -> repetition.run(repetition.inputs(null), ending, err);
   }
 
   private static Found repeatable(Source source, Experiments experiments) {
@@ -86,47 +85,44 @@ final class Turns {
                         .formatted(source.id())));
   }
 
-  private ExitCode turn(int turn, String side, Repetition repetition, Experiments experiments)
-      throws IOException {
-    var err = spec.commandLine().getErr();
-    err.println("braid: turn %d of %d, %s".formatted(turn, turns, side));
+  /// Runs all turns; ends with the first that fails.
+  ExitCode run() throws IOException {
+    for (int turn = 1; turn <= turns; turn++) {
+      boolean forward = turn % 2 == 1;
+      var code = forward ? turn(turn, "A", a, ofFirst) : turn(turn, "B", b, ofSecond);
+      if (code == ExitCode.OK) {
+        code = forward ? turn(turn, "B", b, ofSecond) : turn(turn, "A", a, ofFirst);
+      }
+      if (code != ExitCode.OK) {
+        return code;
+      }
+    }
+    return ExitCode.OK;
+  }
+
+  private ExitCode turn(int turn, String name, Side side, List<Path> done) throws IOException {
+    err.println("braid: turn %d of %d, %s".formatted(turn, turns, name));
+    err.flush();
     var runs = new ArrayList<Path>();
-    NotebookQueue.Ending<ExitCode> ending =
-        (results, kept, _) -> {
-          kept.stream().filter(Experiment::hasBegun).map(Experiment::directory).forEach(runs::add);
-          return results.getFirst().exitCode();
-        };
-    var code = repetition.run(repetition.inputs(null), ending, err);
-    if (code != ExitCode.OK) {
+    NotebookQueue.Ending<ExitCode> ending = (results, _, _) -> results.getFirst().exitCode();
+    var code = side.run(ending.noting(runs));
+    if (code == ExitCode.OK) {
+      done.add(runs.getFirst());
+    } else {
       err.println(
           "braid: turn %d of %s failed, so nothing is compared%s"
-              .formatted(turn, side, runs.isEmpty() ? "" : "; see " + runs.getFirst()));
-      return code;
+              .formatted(turn, name, runs.isEmpty() ? "" : "; see " + runs.getFirst()));
     }
-    (side.equals("A") ? ofFirst : ofSecond)
-        .add(Source.named(runs.getFirst() + "/", experiments, Optional.empty()));
     return code;
   }
 
-  Source first() {
-    return pooled(ofFirst);
+  /// Returns the folders of the runs of A.
+  List<Path> first() {
+    return List.copyOf(ofFirst);
   }
 
-  Source second() {
-    return pooled(ofSecond);
-  }
-
-  /// Pools the k-th studies of all turns.
-  private static Source pooled(List<Source> turns) {
-    int studies = turns.stream().mapToInt(turn -> turn.studies().size()).min().orElseThrow();
-    var pooled = new ArrayList<Study<?>>();
-    for (int study = 0; study < studies; study++) {
-      int index = study;
-      pooled.add(Comparison.pooled(turns.stream().map(turn -> turn.studies().get(index)).toList()));
-    }
-    return new Source(
-        String.join(", ", turns.stream().map(Source::id).toList()),
-        turns.getFirst().manifest(),
-        pooled);
+  /// Returns the folders of the runs of B.
+  List<Path> second() {
+    return List.copyOf(ofSecond);
   }
 }

@@ -13,6 +13,7 @@ import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -28,6 +29,27 @@ public final class NotebookQueue {
     default void unfinished(List<NotebookRun> runs) {}
 
     T of(List<NotebookRun> runs, List<Experiment> kept, SessionOptions options) throws IOException;
+
+    /// Returns this action, which also adds the folders of the runs to a list.
+    default Ending<T> noting(List<Path> folders) {
+      var action = this;
+      return new Ending<>() {
+        @Override
+        public void unfinished(List<NotebookRun> runs) {
+          action.unfinished(runs);
+        }
+
+        @Override
+        public T of(List<NotebookRun> runs, List<Experiment> kept, SessionOptions options)
+            throws IOException {
+          kept.stream()
+              .filter(Experiment::hasBegun)
+              .map(Experiment::directory)
+              .forEach(folders::add);
+          return action.of(runs, kept, options);
+        }
+      };
+    }
   }
 
   private final List<RunInput> inputs;

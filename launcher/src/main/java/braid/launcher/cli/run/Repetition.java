@@ -37,12 +37,26 @@ public final class Repetition {
   private final Optional<Path> cwd;
   private final Path original;
   private final SessionOptions options;
+  private final boolean startsAgain;
 
   /// Enters the run's working directory, which may replace this process.
   ///
   /// @param command arguments of `braid`
   /// @throws BraidException if the run cannot be repeated here
   public Repetition(Found found, List<String> command, Env env) throws IOException {
+    this(found, command, env, /* startsAgain= */ false);
+  }
+
+  /// Returns another start of a run.
+  ///
+  /// @throws BraidException as the constructor
+  public static Repetition start(Found found, List<String> command, Env env) throws IOException {
+    return new Repetition(found, command, env, /* startsAgain= */ true);
+  }
+
+  private Repetition(Found found, List<String> command, Env env, boolean startsAgain)
+      throws IOException {
+    this.startsAgain = startsAgain;
     this.found = found;
     this.command = command;
     this.env = env;
@@ -94,9 +108,8 @@ public final class Repetition {
   }
 
   private JsonObject facts(RunInput input, Path output) {
-    return new RunFacts(command, home)
-        .workingDirectory(cwd.orElse(null))
-        .repeating(Optional.of(before.id()))
+    var facts = new RunFacts(command, home).workingDirectory(cwd.orElse(null));
+    return (startsAgain ? facts.startOf(before.firstStart()) : facts.repeating(before.id()))
         .notebook(input.notebook(), original, output)
         .limits(before.text("limits.timeout"), before.text("limits.cellTimeout"))
         .of(options, env);
@@ -127,7 +140,8 @@ public final class Repetition {
         before
             .text("session.untilDecidedSeconds")
             .filter(text -> text.matches("[1-9][0-9]{0,8}"))
-            .map(text -> Duration.ofSeconds(Long.parseLong(text))));
+            .map(text -> Duration.ofSeconds(Long.parseLong(text))),
+        before.texts("session.variables"));
   }
 
   /// Prints what has changed since the run.

@@ -3,6 +3,7 @@ package braid.launcher.cli.run;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.experiment.GitState;
+import braid.launcher.experiment.Manifest;
 import braid.launcher.experiment.Surroundings;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.NotebookCell;
@@ -45,8 +46,14 @@ public final class RunFacts {
     return this;
   }
 
-  public RunFacts repeating(Optional<String> id) {
-    id.ifPresent(repeated -> json.addProperty("repeats", repeated));
+  public RunFacts repeating(String id) {
+    json.addProperty("repeats", id);
+    return this;
+  }
+
+  /// Names the run of the first start, with whose rounds those of this start are pooled.
+  public RunFacts startOf(String id) {
+    json.addProperty(Manifest.START_OF, id);
     return this;
   }
 
@@ -95,6 +102,11 @@ public final class RunFacts {
     options
         .untilDecided()
         .ifPresent(limit -> session.addProperty("untilDecidedSeconds", limit.toSeconds()));
+    if (!options.variables().isEmpty()) {
+      var variables = new JsonObject();
+      options.variables().forEach(variables::addProperty);
+      session.add("variables", variables);
+    }
     session.addProperty(
         "memory",
         options
@@ -118,7 +130,9 @@ public final class RunFacts {
   public JsonObject of(SessionOptions options, Env env) {
     var variables = env.thatMatter();
     return session(options, variables)
-        .with(Surroundings.here(Installation.version(), variables, env.machine().gpus()));
+        .with(
+            Surroundings.here(
+                Installation.version(), variables, env.machine().gpus(), options.variables()));
   }
 
   private JsonObject with(JsonObject surroundings) {

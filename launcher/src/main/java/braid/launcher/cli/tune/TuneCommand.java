@@ -2,7 +2,9 @@ package braid.launcher.cli.tune;
 
 import braid.evidence.Decision;
 import braid.evidence.Decisions;
+import braid.evidence.Study;
 import braid.launcher.ExitCode;
+import braid.launcher.cli.experiment.Starts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.home.WorkOptions;
@@ -17,6 +19,7 @@ import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
+import braid.model.Tuning;
 import braid.shapes.ModelShapes;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -129,6 +132,14 @@ public final class TuneCommand implements Callable<Integer> {
               + DEFAULT_BUDGET
               + ".")
   private String budget = DEFAULT_BUDGET;
+
+  @Option(
+      names = "--starts",
+      paramLabel = "N",
+      description =
+          "Tunes N times, on fresh ranks each, and decides by the rounds of all: what was the fastest"
+              + " by chance of one start is not. Default: 1.")
+  private int starts = 1;
 
   @Option(names = "--kept", description = "Lists the decisions that are kept, and runs nothing.")
   private boolean kept;
@@ -277,6 +288,8 @@ public final class TuneCommand implements Callable<Integer> {
     var notebook = Notebook.parse(TunedNotebook.json(title, problems, seconds), name);
     var inputs = RunInputs.again(notebook, home.resolve(name), output);
     var reports = written.of(inputs);
+    var further = new Starts(starts, arguments, env, err);
+    var runs = new ArrayList<Path>();
     var begun = Instant.now().truncatedTo(ChronoUnit.SECONDS);
     var queue =
         new NotebookQueue(
@@ -294,16 +307,14 @@ public final class TuneCommand implements Callable<Integer> {
                             .limits(work.timeout(), Optional.empty())
                             .of(options, env)),
             err);
-    var code =
-        queue.run(reports.ending(ReportFacts.of(arguments, options, env.machine()), out, err));
-    var decided =
-        decisions().all().stream()
-            .filter(each -> !each.decidedAt().isBefore(begun))
-            .filter(
-                each ->
-                    problems.stream()
-                        .anyMatch(tuned -> tuned.problem().toString().equals(each.problem())))
-            .toList();
+    var facts = ReportFacts.of(arguments, options, env.machine());
+    int code = queue.run(reports.ending(facts, out, err).noting(runs));
+    if (code == ExitCode.OK.code() && further.areSeveral()) {
+      code = further.run(runs).code();
+      Starts.print(runs, out);
+      keep(runs.stream().flatMap(run -> Starts.studies(run).stream()).toList(), problems, begun);
+    }
+    var decided = decided(problems, begun);
     decided.forEach(
         each -> out.println("take    `%s` for %s".formatted(each.tuning(), each.problem())));
     if (code == ExitCode.OK.code()) {
@@ -311,5 +322,33 @@ public final class TuneCommand implements Callable<Integer> {
     }
     out.flush();
     return code;
+  }
+
+  /// Returns the decisions on these problems that were kept since.
+  private static List<Decision> decided(List<TunedProblem> problems, Instant begun) {
+    return decisions().all().stream()
+        .filter(each -> !each.decidedAt().isBefore(begun))
+        .filter(
+            each ->
+                problems.stream()
+                    .anyMatch(tuned -> tuned.problem().toString().equals(each.problem())))
+        .toList();
+  }
+
+  /// Replaces the decisions of single starts by those of all starts, where these decide.
+  private static void keep(List<Study<?>> ofAllStarts, List<TunedProblem> problems, Instant begun) {
+    for (var decision : decided(problems, begun)) {
+      ofAllStarts.stream()
+          .filter(study -> study.problem().equals(decision.study().problem()))
+          .map(
+              study ->
+                  new Decision(
+                      decision.setting(),
+                      decision.versions(),
+                      Instant.now(),
+                      study.cast(Tuning.class)))
+          .filter(Decision::isCertain)
+          .forEach(decisions()::keep);
+    }
   }
 }

@@ -23,6 +23,7 @@ import java.util.SequencedMap;
 /// @param predictedNanos predicted times of the reference, then of each trial; 0 for one that
 ///   cannot be simulated
 /// @param measuredNanos time that the study took; 0 in studies of earlier versions
+/// @param starts rounds of each start that is pooled; empty for a single one
 public record StudyJson(
     SequencedMap<String, String> problem,
     int ranks,
@@ -35,7 +36,8 @@ public record StudyJson(
     List<HardwareReading> unfusedReadings,
     Optional<String> predictedOn,
     List<Long> predictedNanos,
-    long measuredNanos) {
+    long measuredNanos,
+    List<Integer> starts) {
   public static final String MIME = "application/vnd.braid.study+json";
   private static final String FORMAT = "braid.study/1";
   private static final String DOCUMENT = "study";
@@ -76,7 +78,9 @@ public record StudyJson(
                   "predictedNanos",
                   List.of(),
                   "measuredNanos",
-                  0L))
+                  0L,
+                  "starts",
+                  List.of()))
           .form(Configuration.class, StudyJson::written, StudyJson::configuration)
           .form(Trial.class, StudyJson::written, StudyJson::trial);
 

@@ -2,6 +2,7 @@ package braid.internal.report.statistics;
 
 import braid.model.Estimate;
 import java.util.Arrays;
+import java.util.List;
 
 /// Relative difference of two configurations that were not timed side by side: without common
 /// rounds, every time of one is compared with every time of the other. The estimate is the median
@@ -66,6 +67,20 @@ public final class TwoSamples {
     double correlation = Math.sin(agreement * Math.PI / 2);
     int worth = (int) (values.length * (1 - correlation) / (1 + correlation));
     return condensed(values, Math.max(1, worth));
+  }
+
+  /// Returns the median of each start's values.
+  ///
+  /// @param starts number of values of each start
+  public static double[] ofStarts(double[] values, List<Integer> starts) {
+    var medians = new double[starts.size()];
+    int from = 0;
+    for (int start = 0; start < medians.length; start++) {
+      int to = from + starts.get(start);
+      medians[start] = Spread.quantile(Arrays.copyOfRange(values, from, to), 0.5);
+      from = to;
+    }
+    return medians;
   }
 
   /// Returns how much more often neighbors lie on the same side of the median than on different

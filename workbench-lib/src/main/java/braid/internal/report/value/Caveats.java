@@ -13,9 +13,18 @@ public final class Caveats {
   /// Column of runs whose times are no evidence; its value is [#SHARED].
   public static final String COLUMN = "times";
 
+  /// Column of the device: a GPU's name, or processor and cores of a host. Labels leave it out.
+  public static final String DEVICE = "device";
+
   public static final String SHARED = "ranks share a GPU: order and correctness only";
 
   private Caveats() {}
+
+  /// Adds the device, and the column of times that are no evidence if ranks share it.
+  public static void put(String device, int ranksPerDevice, Map<String, String> columns) {
+    columns.put(DEVICE, device);
+    put(ranksPerDevice, columns);
+  }
 
   /// Adds the column if ranks share a device.
   public static void put(int ranksPerDevice, Map<String, String> columns) {

@@ -78,7 +78,7 @@ public final class ConfigurationLabel {
     var columns = new LinkedHashMap<>(configuration);
     columns.keySet().removeAll(TUNING);
     columns.keySet().removeAll(MACHINE);
-    columns.remove(Caveats.COLUMN);
+    columns.keySet().removeAll(Set.of(Caveats.COLUMN, Caveats.DEVICE));
     var words = new ArrayList<String>();
     var pattern = columns.remove("pattern");
     if (pattern != null) {
@@ -191,7 +191,8 @@ public final class ConfigurationLabel {
         .count();
   }
 
-  private static String ownName(SequencedMap<String, String> configuration) {
+  /// Returns the name of the tuning; without one, that of the problem.
+  public static String ownName(SequencedMap<String, String> configuration) {
     var tuning = String.join(", ", words(withoutDefaults(configuration), TUNING));
     return tuning.isEmpty() ? problem(configuration) : tuning;
   }

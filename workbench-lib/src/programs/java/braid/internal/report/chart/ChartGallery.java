@@ -18,13 +18,17 @@ import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import braid.model.Transport;
+import braid.schedule.Schedule;
+import braid.schedule.simulation.Machine;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
 import java.util.Random;
+import java.util.SequencedMap;
 import java.util.TreeMap;
 import java.util.stream.IntStream;
 import org.jfree.chart.JFreeChart;
@@ -105,6 +109,13 @@ public final class ChartGallery {
                       }));
     }
     charts.put("crossovers", new Crossovers(crossing).chart());
+    crossing.put(
+        1,
+        new SyntheticStudy(40e3, 0.02, 24, 1)
+            .of(List.of(Overlap.pipelined(2), Overlap.ring(2)), _ -> 300e3));
+    charts.put("crossovers-log", new Crossovers(crossing).chart());
+    charts.put("crossovers-ranks", ranks(true).chart());
+    charts.put("crossovers-ranks-predicted", ranks(false).chart());
     int[] dense = IntStream.rangeClosed(1, 64).toArray();
     charts.put("splits-dense", study.of(SyntheticStudy.overlaps(dense, 1), model).chart());
     charts.put(
@@ -233,5 +244,41 @@ public final class ChartGallery {
       Files.writeString(
           directory.resolve(chart.getKey() + ".svg"), ChartImage.svg(chart.getValue()));
     }
+  }
+
+  /// Returns crossovers over numbers of ranks, predicted on a host of 8 GPUs and 4 of them.
+  ///
+  /// @param measures true to have times of 8 ranks, too
+  private static Crossovers ranks(boolean measures) {
+    var spec = GemmSpec.gemmReduceScatter(8192, 8192, 4096);
+    var tunings =
+        List.of(Overlap.unfused(), Overlap.pipelined(2), Overlap.pipelined(8), Overlap.ring(2));
+    var nanos = new TreeMap<Integer, SequencedMap<Overlap, Double>>();
+    for (int ranks : new int[] {2, 4, 8, 16, 32, 64}) {
+      var times = new LinkedHashMap<Overlap, Double>();
+      for (var tuning : tunings) {
+        times.put(
+            tuning,
+            Schedule.of(spec, tuning, ranks)
+                .simulate(Machine.named("h200x8x4hosts"), 3)
+                .summary()
+                .medianNanos());
+      }
+      nanos.put(ranks, times);
+    }
+    var measured = new TreeMap<Integer, Study<Overlap>>();
+    if (measures) {
+      measured.put(
+          8,
+          new SyntheticStudy(900e3, 0.02, 24, 1)
+              .of(
+                  tunings.subList(1, tunings.size()),
+                  tuning -> tuning.method() == Method.RING ? 700e3 : 800e3));
+    }
+    return new Crossovers(
+        Crossovers.RANKS,
+        measured,
+        Optional.of(
+            new Crossovers.Prediction("h200x8x4hosts, not calibrated", spec.toString(), nanos)));
   }
 }
