@@ -9,12 +9,15 @@ import braid.model.Stage;
 import braid.model.Timing;
 import braid.model.Tuning;
 import braid.schedule.Schedule;
-import java.util.Arrays;
+import java.nio.ByteBuffer;
+import java.nio.DoubleBuffer;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.SequencedSet;
 import java.util.function.Predicate;
+import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 
 /// Pipelines that a calibration measures in passes, and the lowest times of each: other load only
@@ -57,6 +60,20 @@ final class CalibrationCases {
     private double enqueuing = Double.POSITIVE_INFINITY;
     private double lasting = Double.POSITIVE_INFINITY;
 
+    /// Reads the times of one pass, and keeps the lower ones.
+    private void lower(DoubleBuffer pass, boolean timed) {
+      for (var stage : Stage.values()) {
+        spans.merge(stage, pass.get(), Math::min);
+      }
+      preparing = Math.min(preparing, pass.get());
+      if (timed) {
+        enqueuing = Math.min(enqueuing, pass.get());
+        var iterations = new double[TIMED_RUNS];
+        pass.get(iterations);
+        lasting = Math.min(lasting, Spread.quantile(iterations, 0.5));
+      }
+    }
+
     /// Returns the time of a stage's spans; of multiplications without preparing weights.
     double nanos(Stage stage) {
       return spans.getOrDefault(stage, 0.0);
@@ -80,33 +97,60 @@ final class CalibrationCases {
     return times.computeIfAbsent(given, _ -> new Times());
   }
 
-  /// Measures all cases once. The pipelines have groups of their own, whose end frees their memory.
-  void pass(List<Case> cases) {
-    var members = IntStream.range(0, group.size()).toArray();
-    for (int from = 0; from < cases.size(); from += BATCH) {
-      try (var own = group.subset("calibration-" + subsets++, members)) {
-        for (var each : cases.subList(from, Math.min(cases.size(), from + BATCH))) {
-          try (var pipeline = build(own, each)) {
-            measure(pipeline, each);
-          }
+  /// Returns the cases in parts, whose pipelines exist at once.
+  static List<List<Case>> batches(SequencedSet<Case> cases) {
+    var all = List.copyOf(cases);
+    return IntStream.range(0, Math.ceilDiv(all.size(), BATCH))
+        .mapToObj(part -> all.subList(part * BATCH, Math.min(all.size(), (part + 1) * BATCH)))
+        .toList();
+  }
+
+  /// Measures the cases of a batch once. The pipelines have a group of their own, whose end frees
+  /// their memory.
+  void measure(List<Case> batch) {
+    var mine = DoubleStream.builder();
+    try (var own = group.subset("calibration-" + subsets++, members())) {
+      for (var each : batch) {
+        try (var pipeline = build(own, each)) {
+          measure(pipeline, each.timed(), mine);
         }
+      }
+    }
+    var slowest = DoubleBuffer.wrap(slowest(mine.build().toArray()));
+    batch.forEach(each -> times(each).lower(slowest, each.timed()));
+  }
+
+  private int[] members() {
+    return IntStream.range(0, group.size()).toArray();
+  }
+
+  /// Adds this rank's times, in the order in which [Times#lower] reads them.
+  private void measure(Pipeline pipeline, boolean timed, DoubleStream.Builder mine) {
+    var spans = spans(pipeline);
+    for (var stage : Stage.values()) {
+      mine.add(nanos(spans, span -> span.stage() == stage && !prepares(span)));
+    }
+    mine.add(nanos(spans, CalibrationCases::prepares));
+    if (timed) {
+      mine.add(Spread.quantile(pipeline.timeEnqueuing(TIMED_RUNS), 0.5));
+      for (long nanos : pipeline.time(TIMED_RUNS, Timing.LATENCY)) {
+        mine.add(nanos);
       }
     }
   }
 
-  private void measure(Pipeline pipeline, Case given) {
-    var measured = times(given);
-    var spans = spans(pipeline);
-    for (var stage : Stage.values()) {
-      double nanos = slowest(spans, span -> span.stage() == stage && !prepares(span));
-      measured.spans.merge(stage, nanos, Math::min);
+  /// Returns the largest of all ranks' numbers, one by one.
+  private double[] slowest(double... mine) {
+    var bytes = ByteBuffer.allocate(mine.length * Double.BYTES);
+    bytes.asDoubleBuffer().put(mine);
+    var slowest = new double[mine.length];
+    for (var each : group.gather(bytes.array())) {
+      var numbers = ByteBuffer.wrap(each).asDoubleBuffer();
+      for (int i = 0; i < slowest.length; i++) {
+        slowest[i] = Math.max(slowest[i], numbers.get(i));
+      }
     }
-    measured.preparing = Math.min(measured.preparing, slowest(spans, CalibrationCases::prepares));
-    if (given.timed()) {
-      var enqueuing = pipeline.timeEnqueuing(TIMED_RUNS);
-      measured.enqueuing = Math.min(measured.enqueuing, slowest(Spread.quantile(enqueuing, 0.5)));
-      measured.lasting = Math.min(measured.lasting, lasting(pipeline));
-    }
+    return slowest;
   }
 
   /// Builds a pipeline and runs it once.
@@ -142,21 +186,8 @@ final class CalibrationCases {
     return span.stage() == Stage.GEMM && span.flops() == 0;
   }
 
-  /// Returns the time of the chosen spans per iteration, of the slowest rank.
-  private double slowest(List<Span> spans, Predicate<Span> chosen) {
-    return slowest((double) spans.stream().filter(chosen).mapToLong(Span::nanos).sum() / RUNS);
-  }
-
-  private double slowest(double nanos) {
-    return Arrays.stream(group.gather(nanos)).max().orElseThrow();
-  }
-
-  /// Returns the time of an iteration of the slowest rank.
-  private double lasting(Pipeline pipeline) {
-    var slowest =
-        Arrays.stream(pipeline.time(TIMED_RUNS, Timing.LATENCY))
-            .mapToDouble(nanos -> slowest((double) nanos))
-            .toArray();
-    return Spread.quantile(slowest, 0.5);
+  /// Returns the time of the chosen spans per iteration.
+  private static double nanos(List<Span> spans, Predicate<Span> chosen) {
+    return (double) spans.stream().filter(chosen).mapToLong(Span::nanos).sum() / RUNS;
   }
 }

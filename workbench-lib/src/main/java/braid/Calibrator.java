@@ -29,11 +29,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedSet;
 import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
 
 /// Measures the machine that a group's ranks run on, for simulations.
 ///
@@ -57,6 +59,10 @@ import java.util.TreeMap;
 /// the measurement begins with, and is listed as missing.
 public final class Calibrator {
   private static final int ROOT = 0;
+  private static final String LINK = "link inside a host";
+  private static final String WORKER_BANDWIDTH = "worker bandwidth";
+  private static final String REDUCE_BANDWIDTH = "reduce bandwidth";
+  private static final String CONTENTION = "computation beside copies";
   private static final Progress.Task CALIBRATING =
       new Progress.Task("calibrating", "calibrated", "steps");
 
@@ -71,8 +77,11 @@ public final class Calibrator {
         new Sizes(List.of(128, 256, 512, 1024, 2048, 4096, 8192), List.of(1024, 8192));
   }
 
-  /// Passes over all pipelines, far apart, because a machine may be slow for seconds.
+  /// Most passes over all pipelines, far apart, because a machine may be slow for seconds.
   private static final int PASSES = 6;
+
+  /// Time of all passes, unless one takes longer: a calibration takes a minute at most.
+  private static final long MOST_PASSES_NANOS = TimeUnit.SECONDS.toNanos(45);
 
   /// Rows and columns of parts that are copied and added.
   private static final List<Integer> PART_ROWS = List.of(64, 256, 1024, 4096);
@@ -84,6 +93,10 @@ public final class Calibrator {
 
   /// Size of multiplications that take no time to speak of.
   private static final int TINY = 16;
+
+  /// Largest change of a number by the measurement; what changes more is noise. An unknown GPU may
+  /// have links of a twentieth of the nearest built-in machine's.
+  private static final double MOST_CHANGE = 30;
 
   private static final List<Integer> SPLITS = List.of(1, 4, 8);
 
@@ -105,6 +118,9 @@ public final class Calibrator {
   private final CalibrationCases cases;
   private Machine machine = Machine.h100x8();
 
+  /// Types that the ranks multiply; the host multiplies all as fp32.
+  private List<DType> tables = List.of();
+
   private Calibrator(ProcessGroup group) {
     this.group = group;
     this.host = group.context().backend().kind() == BackendKind.HOST;
@@ -121,37 +137,50 @@ public final class Calibrator {
     return new Calibrator(group);
   }
 
-  /// Measures the machine, in a minute or two. All ranks call it together and return the same. The
+  /// Measures the machine, in about a minute. All ranks call it together and return the same. The
   /// link is the one that the host backend plays, or that connects the GPUs.
   public Machine measure() {
     var played = host ? Link.parse(group.context().backend().link()) : Link.UNLIMITED;
     boolean root = group.rank() == ROOT;
-    try (var progress = Progress.of(CALIBRATING, PASSES + 2, group.context().outbox(), root)) {
-      progress.step("the parts of one rank");
-      machine = Machine.parse(group.broadcast(root ? described().toString() : "", ROOT));
+    machine = Machine.parse(group.broadcast(root ? described().toString() : "", ROOT));
+    if (host) {
+      group.playLink(Link.UNLIMITED);
+      machine = machine.withLink(Link.UNLIMITED);
+    }
+    tables = tables();
+    try {
+      measurePasses(root);
+      derive();
+    } finally {
       if (host) {
-        group.playLink(Link.UNLIMITED);
-        machine = machine.withLink(Link.UNLIMITED);
+        group.playLink(played);
       }
-      try {
-        measureAll(progress);
-      } finally {
-        if (host) {
-          group.playLink(played);
+    }
+    var measured = calibrated(host ? machine.withLink(played) : machine);
+    return Machine.parse(group.broadcast(measured.toString(), ROOT));
+  }
+
+  private void measurePasses(boolean root) {
+    var batches = CalibrationCases.batches(all());
+    int steps = PASSES * batches.size();
+    long start = System.nanoTime();
+    try (var progress = Progress.of(CALIBRATING, steps, group.context().outbox(), root)) {
+      boolean more = true;
+      for (int pass = 1; more; pass++) {
+        for (var batch : batches) {
+          progress.step("pass %d, %d at most".formatted(pass, PASSES));
+          cases.measure(batch);
         }
+        long passed = System.nanoTime() - start;
+        boolean fits = passed + passed / pass < MOST_PASSES_NANOS;
+        more = group.broadcast(pass < PASSES && fits ? 1L : 0L, ROOT) == 1;
       }
-      var text =
-          group.broadcast(calibrated(host ? machine.withLink(played) : machine).toString(), ROOT);
       progress.finished(device());
-      return Machine.parse(text);
     }
   }
 
-  private void measureAll(Progress progress) {
-    var tables = types().stream().filter(this::isMultiplied).toList();
-    types().stream()
-        .filter(type -> !tables.contains(type))
-        .forEach(type -> missing.add("gemm " + type));
+  /// Returns all pipelines that are measured.
+  private SequencedSet<Case> all() {
     var all = new LinkedHashSet<Case>();
     tables.forEach(type -> all.addAll(multiplied(type)));
     machine.compute().widened().keySet().forEach(type -> all.add(converted(type)));
@@ -162,25 +191,20 @@ public final class Calibrator {
       all.addAll(copied(ENGINE));
       all.addAll(copied(WORKER));
       all.addAll(besideCopies());
-    } else {
-      missing.addAll(
-          List.of(
-              "link inside a host",
-              "worker bandwidth",
-              "reduce bandwidth",
-              "computation beside copies"));
     }
-    for (int pass = 1; pass <= PASSES; pass++) {
-      progress.step("pass " + pass);
-      cases.pass(List.copyOf(all));
-    }
-    progress.step("fixed costs");
+    return all;
+  }
+
+  /// Computes the machine from the times of all pipelines.
+  private void derive() {
     tables.forEach(this::multiplications);
     conversions();
     if (group.size() > 1) {
       sums();
       copies();
       contention();
+    } else {
+      missing.addAll(List.of(LINK, WORKER_BANDWIDTH, REDUCE_BANDWIDTH, CONTENTION));
     }
     attention();
     launchesAndFixedCosts();
@@ -260,9 +284,45 @@ public final class Calibrator {
     return host ? Sizes.HOST : Sizes.GPU;
   }
 
-  /// Returns the types that are multiplied; the host multiplies all as fp32.
-  private List<DType> types() {
-    return host ? List.of(DType.FP32) : List.copyOf(machine.compute().gemm().keySet());
+  private List<DType> tables() {
+    if (host) {
+      return List.of(DType.FP32);
+    }
+    var multiplied = new ArrayList<DType>();
+    for (var type : machine.compute().gemm().keySet()) {
+      if (isMultiplied(type)) {
+        multiplied.add(type);
+      } else {
+        missing.add("gemm " + type);
+      }
+    }
+    return multiplied;
+  }
+
+  /// Returns whether the GPUs multiply a type: not every GPU has fp8.
+  private boolean isMultiplied(DType type) {
+    try (var pipeline =
+        CalibrationCases.build(group, new Case(gathered(128, 128, 128, type), Overlap.unfused()))) {
+      return pipeline.problem().dtype() == type;
+    } catch (GroupAborted e) {
+      throw e;
+    } catch (BraidException e) {
+      return false;
+    }
+  }
+
+  /// Returns the measured number, or the number before if noise has made the measured one
+  /// impossible; the setting is then missing.
+  private double plausible(String setting, double measured, double before) {
+    if (isPlausible(measured, before)) {
+      return measured;
+    }
+    missing.add(setting);
+    return before;
+  }
+
+  private static boolean isPlausible(double measured, double before) {
+    return measured > before / MOST_CHANGE && measured < before * MOST_CHANGE;
   }
 
   /// Returns the simulated time of a stage of an iteration, on rank 0.
@@ -295,8 +355,14 @@ public final class Calibrator {
     var gflops = new ArrayList<Double>();
     for (var each : multiplied(type)) {
       var spec = (GemmSpec) each.problem();
-      double flops = 2.0 * spec.m() * spec.n() / group.size() * spec.k();
-      gflops.add(rounded(flops / cases.times(each).nanos(Stage.GEMM)));
+      int n = spec.n() / group.size();
+      double flops = 2.0 * spec.m() * n * spec.k();
+      gflops.add(
+          rounded(
+              plausible(
+                  "gemm %s %dx%dx%d".formatted(type, spec.m(), n, spec.k()),
+                  flops / cases.times(each).nanos(Stage.GEMM),
+                  flops / machine.gemmNanos(type, spec.m(), n, spec.k()))));
     }
     var measured = new GemmRates(sizes().rows(), sizes().others(), sizes().others(), gflops);
     var rates = new TreeMap<>(machine.compute().gemm());
@@ -310,21 +376,6 @@ public final class Calibrator {
   /// Returns a number with six digits or more.
   private static double rounded(double value) {
     return Math.rint(1e3 * value) / 1e3;
-  }
-
-  /// Returns whether the ranks multiply a type: not every GPU has fp8.
-  private boolean isMultiplied(DType type) {
-    if (host) {
-      return true;
-    }
-    try (var pipeline =
-        CalibrationCases.build(group, new Case(gathered(128, 128, 128, type), Overlap.unfused()))) {
-      return pipeline.problem().dtype() == type;
-    } catch (GroupAborted e) {
-      throw e;
-    } catch (BraidException e) {
-      return false;
-    }
   }
 
   /// Returns a multiplication of small depth, whose conversions take most of its time.
@@ -341,9 +392,13 @@ public final class Calibrator {
     var narrowed = new TreeMap<>(compute.narrowed());
     for (var type : compute.widened().keySet()) {
       var given = converted(type);
-      double widening =
-          cases.times(given).preparingNanos() / ((double) PART_COLUMNS * CONVERTED_DEPTH);
-      widened.put(type, Math.rint(1e9 / widening));
+      double prepared = (double) PART_COLUMNS * CONVERTED_DEPTH;
+      double wider =
+          plausible(
+              "conversion of " + type,
+              1e9 * prepared / cases.times(given).preparingNanos(),
+              compute.widened().getOrDefault(type, 0.0));
+      widened.put(type, Math.rint(wider));
       if (type.isFp8()) {
         // The output is of another type.
         missing.add("conversion to " + type);
@@ -352,8 +407,13 @@ public final class Calibrator {
       double narrowing =
           cases.times(given).nanos(Stage.GEMM)
               - machine.gemmNanos(DType.FP32, CONVERTED_ROWS, PART_COLUMNS, CONVERTED_DEPTH)
-              - widening * CONVERTED_ROWS * CONVERTED_DEPTH;
-      narrowed.put(type, Math.rint(1e9 * CONVERTED_ROWS * PART_COLUMNS / Math.max(1, narrowing)));
+              - 1e9 * CONVERTED_ROWS * CONVERTED_DEPTH / wider;
+      double narrower =
+          plausible(
+              "conversion to " + type,
+              1e9 * CONVERTED_ROWS * PART_COLUMNS / narrowing,
+              compute.narrowed().getOrDefault(type, 0.0));
+      narrowed.put(type, Math.rint(narrower));
     }
     update(compute.converting(widened, narrowed));
   }
@@ -371,13 +431,17 @@ public final class Calibrator {
 
   private void sums() {
     var compute = machine.compute();
+    double copied = compute.copyBytes();
+    double reduced = compute.reduceBytes();
     update(
         compute.moving(
-            compute.copyBytes() * faster(added(), Stage.LOCAL),
-            compute.reduceBytes() * faster(added(), Stage.REDUCE)));
+            Math.rint(plausible("memory bandwidth", copied * faster(added(), Stage.LOCAL), copied)),
+            Math.rint(
+                plausible(REDUCE_BANDWIDTH, reduced * faster(added(), Stage.REDUCE), reduced))));
   }
 
-  /// Returns the simulated time of a stage of all cases together ÷ the measured one.
+  /// Returns the simulated time of a stage of all cases together ÷ the measured one; not a number,
+  /// or infinite, if it was not seen.
   private double faster(List<Case> all, Stage stage) {
     double measured = 0;
     double simulated = 0;
@@ -385,7 +449,7 @@ public final class Calibrator {
       measured += cases.times(each).nanos(stage);
       simulated += simulatedNanos(each, stage);
     }
-    return measured > 0 && simulated > 0 ? simulated / measured : 1;
+    return simulated / measured;
   }
 
   private List<Case> copied(Overlap tuning) {
@@ -402,15 +466,16 @@ public final class Calibrator {
     var links = machine.links();
     var engine = copyLine(ENGINE);
     var worker = copyLine(WORKER);
-    long latency = Math.max(0, Math.round(engine.fixedNanos()) - machine.costs().step());
+    double before = host ? links.bytesPerCore() : links.inside().bytesPerSecond();
+    double rate = plausible(LINK, engine.rate(), before);
     update(
         new Links(
-            host ? links.inside() : new Link(engine.rate(), latency),
+            host ? links.inside() : new Link(rate, Math.round(engine.fixedNanos())),
             links.between(),
             links.serial(),
             links.engines(),
-            worker.rate(),
-            host ? engine.rate() : links.bytesPerCore()),
+            plausible(WORKER_BANDWIDTH, worker.rate(), links.bytesPerWorker()),
+            host ? rate : links.bytesPerCore()),
         machine.compute(),
         machine.costs());
   }
@@ -437,13 +502,14 @@ public final class Calibrator {
 
   private List<Case> besideCopies() {
     int size = sizes().others().get(sizes().others().size() / 2);
-    var spec = gathered(size * group.size(), size, size, types().getFirst());
+    var spec = gathered(size * group.size(), size, size, tables.getFirst());
     return SPLITS.stream().map(splits -> new Case(spec, Overlap.pipelined(splits))).toList();
   }
 
   /// Compares multiplications beside copies with their simulated time.
   private void contention() {
-    double factor = 1 / faster(besideCopies(), Stage.GEMM);
+    double factor = plausible(CONTENTION, 1 / faster(besideCopies(), Stage.GEMM), 1);
+    // Copies do not make computations faster: less than 1 is the error of the rates.
     update(machine.compute().contending(Math.max(1, rounded(factor))));
   }
 
@@ -464,6 +530,7 @@ public final class Calibrator {
   /// Scales the rates of attention besides its multiplications such that the simulated times are
   /// the measured ones.
   private void attention() {
+    var before = machine.compute();
     for (int fit = 0; fit < ATTENTION_FITS; fit++) {
       var ratios =
           attended().stream()
@@ -472,7 +539,13 @@ public final class Calibrator {
                       simulatedNanos(each, Stage.ATTENTION)
                           / cases.times(each).nanos(Stage.ATTENTION))
               .toArray();
-      update(machine.compute().attending(Spread.quantile(ratios, 0.5)));
+      double factor = Spread.quantile(ratios, 0.5);
+      if (!isPlausible(machine.compute().weights() * factor, before.weights())) {
+        missing.add("attention");
+        update(before);
+        return;
+      }
+      update(machine.compute().attending(factor));
     }
   }
 
@@ -512,12 +585,18 @@ public final class Calibrator {
     update(
         machine.links(),
         machine.compute(),
-        machine.costs().launching(Spread.quantile(ratios, 0.5)));
+        machine.costs().launching(plausible("launches", Spread.quantile(ratios, 0.5), 1)));
+    double shortest =
+        all.stream().mapToDouble(each -> cases.times(each).lastingNanos()).min().orElseThrow();
     double[] fixed = {0, 0, 0, 0};
     for (int fit = 0; fit < COST_FITS; fit++) {
       fixed = fixedCosts(all, fixed);
     }
-    update(machine.links(), machine.compute(), fixed(fixed));
+    if (Arrays.stream(fixed).allMatch(cost -> cost < shortest)) {
+      update(machine.links(), machine.compute(), fixed(fixed));
+    } else {
+      missing.add("fixed costs");
+    }
   }
 
   /// Returns the time that the costs of a machine are for launching a rank's steps.

@@ -8,6 +8,7 @@ import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import braid.schedule.Schedule;
+import braid.schedule.simulation.Machine;
 import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.geom.Ellipse2D;
@@ -78,6 +79,8 @@ final class SimulatorAccuracy {
           checks ? MeasuredCombinations.parse(recorded).nanos().size() : Integer.parseInt(args[2]);
       int rounds = Integer.parseInt(checks ? args[2] : args[3]);
       try (var world = ProcessGroup.world()) {
+        // The other ranks wait in the calibration.
+        var quick = world.rank() == 0 ? Machine.ofOneRank(world.size()) : Machine.h100x8();
         var machine = Calibrator.on(world).measure();
         var combinations = MeasuredCombinations.combinations(seed, count, world.size());
         var pipes = new ArrayList<Pipeline>();
@@ -110,6 +113,8 @@ final class SimulatorAccuracy {
           print(measured, combinations, nanos, args.length > 6 ? args[6] : "");
           printStages(measured, combinations, profiles);
           printErrors(measured);
+          System.out.println("By the quick measurement, which calibrates nothing:");
+          printErrors(new MeasuredCombinations(seed, world.size(), measured.nanos(), quick));
           if (!checks && args.length > 5) {
             Files.writeString(Path.of(args[5]), measured.text());
           }

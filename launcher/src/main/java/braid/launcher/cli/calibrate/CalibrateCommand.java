@@ -136,7 +136,7 @@ public final class CalibrateCommand implements Callable<Integer> {
               stop::request,
               session -> {
                 progress.started(1, options.ranks());
-                progress.cellStarted("calibrate", "measuring");
+                progress.cellStarted("cell 1", "calibrating");
                 return measure(session, file, receiver, stop);
               });
     }

@@ -1,8 +1,8 @@
 package braid.launcher.cli.experiment;
 
 import braid.launcher.ExitCode;
-import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.run.Repetition;
 import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Experiments.Found;
