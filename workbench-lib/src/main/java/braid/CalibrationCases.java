@@ -134,7 +134,7 @@ final class CalibrationCases {
     if (timed) {
       mine.add(Spread.quantile(pipeline.timeEnqueuing(TIMED_RUNS), 0.5));
       for (long nanos : pipeline.time(TIMED_RUNS, Timing.LATENCY)) {
-        mine.add(nanos);
+        mine.add((double) nanos);
       }
     }
   }

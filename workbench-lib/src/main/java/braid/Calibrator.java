@@ -228,8 +228,8 @@ public final class Calibrator {
     return host ? Calibration.hostDevice() : group.context().backend().deviceName();
   }
 
-  /// Keeps a measured machine in the cache folder, where the simulations of this host find it. One
-  /// rank calls it.
+  /// Keeps a measured machine in the cache folder, where predictions on GPUs find it. One rank
+  /// calls it.
   public Path keep(Machine measured) {
     return save(measured, Calibration.file(group.context().env().cache(), device(), localRanks()));
   }

@@ -97,14 +97,13 @@ public record Machine(
   }
 
   /// Returns the host backend with a number of ranks on this host, each with its share of the
-  /// cores, as `braid calibrate` measured it. Without that the parts of one rank are measured,
-  /// which takes a few seconds and is not a calibration; the result is stored in the cache folder.
+  /// cores. The parts of one rank are measured, which takes a few seconds and is not a calibration;
+  /// the result is stored in the cache folder. A calibration of the host backend is used only where
+  /// it is given, by [#parse]: no measurement shows yet that its predictions are better.
   public static Machine ofThisHost(int ranks) {
     Hardware.atLeast("ranks of this host", ranks, 1);
     var env = Env.ofProcess();
-    return MachineCache.calibration(env.cache(), Calibration.hostDevice(), ranks)
-        .orElseGet(() -> MachineCache.of(ranks, env.cache()))
-        .withLink(env.link());
+    return MachineCache.of(ranks, env.cache()).withLink(env.link());
   }
 
   /// Measures the parts of one rank of the host backend, without other ranks. Takes a few seconds.

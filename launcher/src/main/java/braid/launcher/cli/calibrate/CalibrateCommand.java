@@ -36,8 +36,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "calibrate",
     description =
-        "Measures this machine by pipelines on all ranks, and keeps it as a file that simulations,"
-            + " searches and bench gpu --machine read. Run it on an idle machine.",
+        "Measures this machine by pipelines on all ranks, and keeps it as a file that"
+            + " Machine.parse and bench gpu --machine read. Run it on an idle machine.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
@@ -65,8 +65,8 @@ public final class CalibrateCommand implements Callable<Integer> {
       names = {"-o", "--output"},
       paramLabel = "FILE",
       description =
-          "Where to write the machine. Default: in the cache folder, for all predictions on this"
-              + " host with that number of ranks.")
+          "Where to write the machine. Default: in the cache folder, where predictions on GPUs with"
+              + " that number of ranks find it.")
   private @Nullable Path output;
 
   @Mixin private RankOptions ranks = new RankOptions();
