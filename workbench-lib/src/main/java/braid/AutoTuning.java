@@ -8,7 +8,6 @@ import braid.internal.report.value.Caveats;
 import braid.model.Auto;
 import braid.model.BackendKind;
 import braid.model.MemoryKind;
-import braid.model.MimeBundle;
 import braid.model.Problem;
 import braid.model.Tuning;
 import braid.natives.BlasBuild;
@@ -24,7 +23,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
 import java.util.SequencedMap;
-import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
 /// Tunings of [Auto] for pipelines of a group: the kept decision for the problem on this machine,
@@ -121,9 +119,7 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
 
   private void note(String line) {
     if (isRoot()) {
-      RankContext.current()
-          .outbox()
-          .display(MimeBundle.text(line).asProgress(), "auto-" + UUID.randomUUID());
+      RankContext.current().outbox().note(line);
     }
   }
 

@@ -225,7 +225,7 @@ public final class Calibrator {
   }
 
   private String device() {
-    return host ? Calibration.hostDevice() : group.context().backend().deviceName();
+    return host ? Machine.host() : group.context().backend().deviceName();
   }
 
   /// Keeps a measured machine in the cache folder, where predictions on GPUs find it. One rank

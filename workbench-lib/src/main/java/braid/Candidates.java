@@ -1,5 +1,6 @@
 package braid;
 
+import braid.evidence.Comparison;
 import braid.evidence.Study;
 import braid.internal.context.RankContext;
 import braid.internal.evidence.RankValues;
@@ -12,7 +13,6 @@ import braid.internal.report.statistics.Rounds;
 import braid.internal.report.value.Caveats;
 import braid.model.Configuration;
 import braid.model.HardwareReading;
-import braid.model.MimeBundle;
 import braid.model.Timing;
 import braid.schedule.simulation.Machine;
 import java.nio.ByteBuffer;
@@ -22,7 +22,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
-import java.util.UUID;
 import java.util.function.Function;
 import java.util.function.Supplier;
 
@@ -38,12 +37,15 @@ final class Candidates {
   private final long order;
   private final Optional<Machine> machine;
   private final int configurations;
+  private final int builds;
+  private int roundsBefore;
   private Optional<ProgressBar> progress = Optional.empty();
 
   /// @param configurations number of candidates without the reference
   /// @param warmup untimed iterations before each measurement
   /// @param seed seed of the order; rank 0's counts
   /// @param machine machine of the predictions; empty for none
+  /// @param builds number of times that everything is built and measured; the plan is for all
   Candidates(
       ProcessGroup group,
       int configurations,
@@ -51,9 +53,11 @@ final class Candidates {
       int warmup,
       Timing form,
       long seed,
-      Optional<Machine> machine) {
+      Optional<Machine> machine,
+      int builds) {
     this.group = group;
-    this.plan = plan;
+    this.plan = plan.ofEach(builds);
+    this.builds = builds;
     this.warmup = warmup;
     this.form = form;
     this.machine = machine;
@@ -72,8 +76,7 @@ final class Candidates {
   /// Shows a line beside the progress, on rank 0.
   private void note(String line) {
     if (group.rank() == ROOT) {
-      var outbox = RankContext.current().outbox();
-      outbox.display(MimeBundle.text(line).asProgress(), "note-" + UUID.randomUUID());
+      RankContext.current().outbox().note(line);
     }
   }
 
@@ -140,34 +143,37 @@ final class Candidates {
       List<String> notes) {
     begin(
         "tuning",
-        configurations + 1 + (configurations + 2) * plan.first(),
+        configurations + 1 + (configurations + 2) * plan.first() * builds,
         "building and verifying %d configurations".formatted(configurations + 1));
     int least = Ranking.leastRounds(configurations);
-    if (plan.mostRounds() < least) {
+    int most = builds * plan.mostRounds();
+    if (most < least) {
       note(
           "%d rounds are too few to call one of %d configurations better; it takes %d: repeats(%d)"
-              .formatted(plan.mostRounds(), configurations, least, least));
+              .formatted(most, configurations, least, least));
     }
-    var candidates = new ArrayList<Candidate>();
     var load = new MachineLoad(group);
     notes.forEach(this::note);
     try (var _ = Progress.reportedElsewhere()) {
-      work.forEach(
-          (configuration, built) -> candidates.add(new Candidate(configuration, built.get())));
-      for (var candidate : candidates) {
-        progress.ifPresent(bar -> bar.step("verifying " + candidate.configuration()));
-        candidate.work().verify();
+      var studies = new ArrayList<Study<?>>();
+      for (int build = 1; build <= builds; build++) {
+        boolean first = build == 1;
+        studies.add(
+            built(
+                work,
+                candidates -> {
+                  if (first) {
+                    verify(candidates);
+                  }
+                  var columns = columns(problem, candidates);
+                  if (first) {
+                    load.note(ROOT).ifPresent(this::note);
+                  }
+                  return measure(candidates, columns);
+                }));
+        roundsBefore += studies.getLast().repeats();
       }
-      var columns = problem.apply(candidates.getFirst().work());
-      // Studies of earlier versions have no such column; all of them were timed one by one.
-      if (form != Timing.LATENCY) {
-        columns.put("timing", form.toString());
-      }
-      var backend = group.context().backend();
-      Caveats.put(backend.deviceName(), backend.ranksPerDevice(), columns);
-      var others = load.note(ROOT);
-      others.ifPresent(this::note);
-      var study = measure(candidates, columns);
+      var study = builds == 1 ? studies.getFirst() : Comparison.ofBuilds(studies);
       progress.ifPresent(
           bar -> {
             bar.finish("done after " + study.repeats() + " rounds");
@@ -176,8 +182,40 @@ final class Candidates {
       return study;
     } finally {
       progress.ifPresent(ProgressBar::close);
+    }
+  }
+
+  /// Builds the work of all candidates, and closes it.
+  private static Study<?> built(
+      SequencedMap<Configuration, Supplier<Work>> work,
+      Function<List<Candidate>, Study<?>> measurement) {
+    var candidates = new ArrayList<Candidate>();
+    try {
+      work.forEach(
+          (configuration, built) -> candidates.add(new Candidate(configuration, built.get())));
+      return measurement.apply(candidates);
+    } finally {
       candidates.reversed().forEach(each -> each.work().close());
     }
+  }
+
+  private void verify(List<Candidate> candidates) {
+    for (var candidate : candidates) {
+      progress.ifPresent(bar -> bar.step("verifying " + candidate.configuration()));
+      candidate.work().verify();
+    }
+  }
+
+  private SequencedMap<String, String> columns(
+      Function<Work, SequencedMap<String, String>> problem, List<Candidate> candidates) {
+    var columns = problem.apply(candidates.getFirst().work());
+    // Studies of earlier versions have no such column; all of them were timed one by one.
+    if (form != Timing.LATENCY) {
+      columns.put("timing", form.toString());
+    }
+    var backend = group.context().backend();
+    Caveats.put(backend.deviceName(), backend.ranksPerDevice(), columns);
+    return columns;
   }
 
   /// Measures candidates without verifying them, and publishes nothing: to choose those of a study.
@@ -186,16 +224,12 @@ final class Candidates {
         "searching",
         (configurations + 2) * plan.first(),
         "building %d configurations".formatted(configurations + 1));
-    var candidates = new ArrayList<Candidate>();
     try (var _ = Progress.reportedElsewhere()) {
-      work.forEach(
-          (configuration, built) -> candidates.add(new Candidate(configuration, built.get())));
-      var study = measure(candidates, new LinkedHashMap<>());
+      var study = built(work, candidates -> measure(candidates, new LinkedHashMap<>()));
       progress.ifPresent(bar -> bar.finish("done"));
       return study;
     } finally {
       progress.ifPresent(ProgressBar::close);
-      candidates.reversed().forEach(each -> each.work().close());
     }
   }
 
@@ -229,6 +263,7 @@ final class Candidates {
                 .filter(_ -> group.rank() == ROOT)
                 .map(described -> predicted(described, candidates)),
             measuredNanos,
+            List.of(),
             List.of());
     return Study.fromJson(group.broadcast(study.toJson(), ROOT));
   }
@@ -245,7 +280,8 @@ final class Candidates {
   private long[][] measureAsPlanned(List<Candidate> entries) {
     var rounds =
         new Rounds(
-            entries.stream().<Rounds.Candidate>map(each -> () -> nanos(each)).toList(), order);
+            entries.stream().<Rounds.Candidate>map(each -> () -> nanos(each)).toList(),
+            order + roundsBefore);
     long startNanos = System.nanoTime();
     long more = group.broadcast(plan.first(), ROOT);
     long[][] slowest;
@@ -257,7 +293,8 @@ final class Candidates {
       long decided = group.rank() == ROOT ? plan.more(slowest, System.nanoTime() - startNanos) : 0;
       more = group.broadcast(decided, ROOT);
       if (more > 0) {
-        int all = entries.size() - 1 + entries.size() * (slowest[0].length + (int) more);
+        int expected = roundsBefore + slowest[0].length + (int) more;
+        int all = entries.size() - 1 + entries.size() * expected;
         progress.ifPresent(bar -> bar.expect(all));
       }
     } while (more > 0);

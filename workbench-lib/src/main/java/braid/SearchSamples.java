@@ -4,7 +4,6 @@ import braid.evidence.Study;
 import braid.internal.context.RankContext;
 import braid.internal.json.RecordJson;
 import braid.model.BraidException;
-import braid.model.MimeBundle;
 import braid.natives.WholeFile;
 import com.google.gson.JsonElement;
 import java.io.IOException;
@@ -18,7 +17,6 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SequencedMap;
-import java.util.UUID;
 
 /// Times that a search has measured, in a file beside the decisions. A search that was interrupted,
 /// or lost a rank, leaves them there, and the next one of the same tunings goes on with them. Rank
@@ -153,9 +151,7 @@ record SearchSamples(ProcessGroup group, Path file, SequencedMap<String, String>
 
   private void note(String line) {
     if (isRoot()) {
-      RankContext.current()
-          .outbox()
-          .display(MimeBundle.text(line).asProgress(), "search-" + UUID.randomUUID());
+      RankContext.current().outbox().note(line);
     }
   }
 }

@@ -96,6 +96,8 @@ public final class Tuner<C extends Configuration> {
   /// Largest number of ranks that [#sweepRanks] predicts.
   public static final int MAX_RANKS = 1024;
 
+  static final int BUILDS_OF_SEARCH = 3;
+  private static final int MAX_BUILDS = 100;
   public static final int MAX_REPEATS = Study.MAX_REPEATS;
 
   /// Untimed iterations before each measurement, which refill caches that others used.
@@ -324,6 +326,16 @@ public final class Tuner<C extends Configuration> {
     SetOnce.check("search", draft.searches ? "search()" : null);
     draft.grid.whole();
     draft.searches = true;
+    return this;
+  }
+
+  /// Builds and measures everything several times, each time for its share of the rounds or budget;
+  /// once by default, and three times after a [#search]. Pipelines of one tuning differ, for
+  /// example by where their memory lies, which the rounds of one build do not show; intervals then
+  /// also contain what each build says by itself. `braid run --starts` uses fresh ranks, too.
+  public Tuner<C> builds(int number) {
+    SetOnce.check("builds", draft.builds);
+    draft.builds = within("builds", number, 1, MAX_BUILDS, BUILDS_OF_SEARCH);
     return this;
   }
 

@@ -53,6 +53,7 @@ final class TunerRun {
   @Nullable Long seed;
   @Nullable Timing timing;
   @Nullable Machine machine;
+  @Nullable Integer builds;
 
   /// True if a step is code.
   boolean hasCode;
@@ -146,6 +147,11 @@ final class TunerRun {
     }
     grid.requireNone(steps);
     requireNoSearch("steps");
+    if (builds != null) {
+      throw new BraidException(
+          "builds are of the pipelines of a problem but the tuner has steps, which you have built; leave it out, or call braid run --starts %d"
+              .formatted(builds));
+    }
     if (named.size() < 2) {
       throw new BraidException(
           "steps are compared with the first, so there must be 2 or more but were %d; add step(name, chain) or step(name, () -> ...)"
@@ -280,7 +286,7 @@ final class TunerRun {
               var work = new LinkedHashMap<Configuration, Supplier<Work>>();
               work.put(unfused, () -> pipelines.build(problem, unfused));
               tunings.forEach(tuning -> work.put(tuning, () -> pipelines.build(problem, tuning)));
-              return candidates(tunings.size(), RoundPlan.exactly(rounds), Optional.empty())
+              return candidates(tunings.size(), RoundPlan.exactly(rounds), Optional.empty(), 1)
                   .screen(work);
             },
             samples,
@@ -354,7 +360,7 @@ final class TunerRun {
         "the tuner's configurations",
         work.keySet().stream().map(String::valueOf).collect(Collectors.joining(", ")));
     int configurations = work.size() - 1;
-    return candidates(configurations, plan(configurations), machine())
+    return candidates(configurations, plan(configurations), machine(), builds())
         .study(
             work,
             reference -> {
@@ -365,7 +371,12 @@ final class TunerRun {
             notes);
   }
 
-  private Candidates candidates(int configurations, RoundPlan rounds, Optional<Machine> predicted) {
+  private int builds() {
+    return orElse(builds, searches ? Tuner.BUILDS_OF_SEARCH : 1);
+  }
+
+  private Candidates candidates(
+      int configurations, RoundPlan rounds, Optional<Machine> predicted, int times) {
     return new Candidates(
         group,
         configurations,
@@ -373,7 +384,8 @@ final class TunerRun {
         orElse(warmup, Tuner.DEFAULT_WARMUP),
         form(),
         orElse(seed, ThreadLocalRandom.current().nextLong()),
-        predicted);
+        predicted,
+        times);
   }
 
   private Timing form() {

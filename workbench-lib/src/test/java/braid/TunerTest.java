@@ -52,6 +52,40 @@ class TunerTest {
   }
 
   @Test
+  void aStudyOfSeveralBuildsIsOne() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var tuner = Tuner.on(world).gemm(SMALL.dtype(DType.FP32)).splits(1, 2);
+          var published = new Kept();
+          world.context().outbox(published);
+          var study = tuner.repeats(8).builds(3).predictedOn(Machine.h200x8()).run();
+          assertThat(study.builds()).containsExactly(3, 3, 3);
+          assertThat(study.starts()).isEmpty();
+          assertThat(study.trials()).allMatch(trial -> trial.nanos().size() == 9);
+          assertThat(study.fastestOfParts()).hasSize(3);
+          assertThat(study.headline()).contains("; fastest in 3 builds: ");
+          assertThat(study.prediction()).isPresent();
+          assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
+          if (world.rank() == 0) {
+            assertThat(published.published()).hasSize(1);
+          }
+          assertThatThrownBy(() -> Tuner.on(world).gemm(SMALL).builds(0))
+              .hasMessage("builds must be 1..100 but was 0; try builds(3)");
+          assertThatThrownBy(
+                  () ->
+                      Tuner.on(world)
+                          .steps("code")
+                          .step("one", () -> {})
+                          .step("two", () -> {})
+                          .builds(2)
+                          .run())
+              .hasMessage(
+                  "builds are of the pipelines of a problem but the tuner has steps, which you have built; leave it out, or call braid run --starts 2");
+        });
+  }
+
+  @Test
   void aDescribedMachinePredictsEveryConfiguration() {
     LocalRanks.run(
         2,

@@ -204,11 +204,24 @@ public record Comparison(
         unmatched);
   }
 
-  /// Returns one study of the rounds of several, which were measured in turns with those of another
-  /// program. Configurations that one of them lacks are left out.
+  /// Returns one study of the rounds of several starts on fresh ranks. Configurations that one of
+  /// them lacks are left out.
   ///
   /// @throws BraidException if they are of different problems, or share no configuration
-  public static Study<?> pooled(List<? extends Study<?>> turns) {
+  public static Study<?> pooled(List<? extends Study<?>> starts) {
+    return pooled(
+        starts, starts.stream().flatMap(start -> startsOf(start).stream()).toList(), List.of());
+  }
+
+  /// Returns one study of the rounds of several builds in one start.
+  ///
+  /// @throws BraidException as [#pooled]
+  public static Study<?> ofBuilds(List<? extends Study<?>> builds) {
+    return pooled(builds, List.of(), builds.stream().map(Study::repeats).toList());
+  }
+
+  private static Study<?> pooled(
+      List<? extends Study<?>> turns, List<Integer> starts, List<Integer> builds) {
     var first = turns.getFirst();
     turns.forEach(turn -> requireAlike(first, turn));
     var trials = new ArrayList<Study.Trial<Configuration>>();
@@ -240,9 +253,10 @@ public record Comparison(
         trials,
         readings(turns, Study::unfusedReadings),
         first.reference(),
-        Optional.empty(),
+        trials.size() == first.trials().size() ? first.prediction() : Optional.empty(),
         turns.stream().mapToLong(Study::measuredNanos).sum(),
-        turns.stream().flatMap(turn -> startsOf(turn).stream()).toList());
+        starts,
+        builds);
   }
 
   private static List<Integer> startsOf(Study<?> study) {

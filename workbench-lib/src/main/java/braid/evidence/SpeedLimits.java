@@ -20,10 +20,10 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
-/// What no measurement of a problem can beat: its operations at the highest rate of its device, and
-/// the bytes that ranks must receive at the bandwidth of their link. A number beyond that is an
-/// error of the measurement, not a result: work that was left out, a clock that is wrong, times of
-/// another problem or machine. It has a [Fault] with a name wherever evidence is shown or judged.
+/// Limits of a measurement: the operations of a problem at the highest rate of the device, and the
+/// bytes that ranks must receive at the bandwidth of the link. A shorter time is an error of the
+/// measurement: work was left out, a clock is wrong, or the times are of another problem or
+/// machine. Evidence names it by its [Fault] wherever it is shown or judged.
 ///
 /// Limits are on the safe side: published rates and a tenth more, no latency, the bytes of the mean
 /// rank, and only what every algorithm must do. Of chains, steps and packed attention only parts

@@ -58,8 +58,10 @@ import tech.tablesaw.api.Table;
 /// @param prediction predicted times; empty if none were asked for, and in studies of one device
 ///   per rank
 /// @param measuredNanos time that all rounds took, including what is not timed; 0 if unknown
-/// @param starts rounds of each start, if the rounds of several starts of the ranks are pooled;
-///   empty for those of one start
+/// @param starts rounds of each start, if those of several starts on fresh ranks are pooled; else
+///   empty
+/// @param builds rounds of each build, if all pipelines of one start were built several times; else
+///   empty
 public record Study<C extends Configuration>(
     SequencedMap<String, String> problem,
     int ranks,
@@ -71,7 +73,8 @@ public record Study<C extends Configuration>(
     C reference,
     Optional<Prediction> prediction,
     long measuredNanos,
-    List<Integer> starts)
+    List<Integer> starts,
+    List<Integer> builds)
     implements Evidence {
   /// Least margin of equal times: two are equal if the whole interval of their difference lies
   /// within it, or within the noise floor if that is larger, up to [#MOST_MARGIN].
@@ -131,6 +134,7 @@ public record Study<C extends Configuration>(
     trials = List.copyOf(trials);
     unfusedReadings = known(unfusedReadings);
     starts = List.copyOf(starts);
+    builds = List.copyOf(builds);
     if (trials.isEmpty() || unfusedFirst.isEmpty()) {
       throw new BraidException("a study needs at least 1 configuration and 1 round but has none");
     }
@@ -141,13 +145,8 @@ public record Study<C extends Configuration>(
               .formatted(trials.size(), predicted));
     }
     requireRounds("the unfused reference's second time", unfusedFirst.size(), unfusedAgain);
-    if (!starts.isEmpty()
-        && (starts.stream().anyMatch(rounds -> rounds < 1)
-            || starts.stream().mapToLong(rounds -> rounds).sum() != unfusedFirst.size())) {
-      throw new BraidException(
-          "the rounds of all starts must be the study's %d but are %s"
-              .formatted(unfusedFirst.size(), starts));
-    }
+    requireParts("starts", unfusedFirst.size(), starts);
+    requireParts("builds", unfusedFirst.size(), builds);
     var seen = new HashSet<Configuration>();
     seen.add(reference);
     requireReadings("the unfused reference", 2 * unfusedFirst.size(), unfusedReadings);
@@ -187,6 +186,7 @@ public record Study<C extends Configuration>(
         reference,
         Optional.empty(),
         0,
+        List.of(),
         List.of());
   }
 
@@ -194,6 +194,15 @@ public record Study<C extends Configuration>(
     return readings.stream().allMatch(HardwareReading.NONE::equals)
         ? List.of()
         : List.copyOf(readings);
+  }
+
+  private static void requireParts(String name, int rounds, List<Integer> parts) {
+    if (!parts.isEmpty()
+        && (parts.stream().anyMatch(part -> part < 1)
+            || parts.stream().mapToLong(part -> part).sum() != rounds)) {
+      throw new BraidException(
+          "the rounds of all %s must be the study's %d but are %s".formatted(name, rounds, parts));
+    }
   }
 
   private static void requireReadings(
@@ -244,7 +253,8 @@ public record Study<C extends Configuration>(
         kept.referenceConfiguration(),
         kept.predictedOn().map(machine -> new Prediction(machine, kept.predictedNanos())),
         kept.measuredNanos(),
-        kept.starts());
+        kept.starts(),
+        kept.builds());
   }
 
   public String toJson() {
@@ -266,7 +276,8 @@ public record Study<C extends Configuration>(
             prediction.map(Prediction::machine),
             prediction.map(Prediction::nanos).orElse(List.of()),
             measuredNanos,
-            starts)
+            starts,
+            builds)
         .write();
   }
 
@@ -370,12 +381,17 @@ public record Study<C extends Configuration>(
         .orElseThrow();
   }
 
-  /// Returns the configuration with the smallest median in each start, the reference included; of
-  /// one start, if only one was measured.
-  public List<C> fastestOfStarts() {
+  /// Returns the rounds of each start; of a single start, those of each build.
+  List<Integer> parts() {
+    return starts.isEmpty() ? builds : starts;
+  }
+
+  /// Returns the configuration with the smallest median, the reference included, in each start; in
+  /// each build, if there was one start; in all rounds, if there was one build.
+  public List<C> fastestOfParts() {
     var fastest = new ArrayList<C>();
     int from = 0;
-    for (int rounds : starts.isEmpty() ? List.of(repeats()) : starts) {
+    for (int rounds : parts().isEmpty() ? List.of(repeats()) : parts()) {
       int first = from;
       int last = from + rounds;
       fastest.add(
@@ -462,7 +478,8 @@ public record Study<C extends Configuration>(
         Ranking.of(
             doubles(unfusedFirst),
             doubles(unfusedAgain),
-            trials.stream().map(t -> doubles(t.nanos())).toList());
+            trials.stream().map(t -> doubles(t.nanos())).toList(),
+            parts());
     return timesCount() ? ranking : ranking.unjudged();
   }
 

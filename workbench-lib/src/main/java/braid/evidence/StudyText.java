@@ -50,7 +50,7 @@ final class StudyText {
     var doubts = doubtsOfHardware();
     return SpeedLimits.brief(study.faults()).map(fault -> fault + "; ").orElse("")
         + found()
-        + ofStarts()
+        + ofParts()
         + advice().map(advice -> "; " + advice).orElse("")
         + (doubts.isEmpty() ? "" : "; doubtful: " + String.join("; ", doubts))
         + Caveats.oneRank(study.problem(), study.ranks()).map(note -> "; " + note).orElse("");
@@ -98,16 +98,18 @@ final class StudyText {
                 : "");
   }
 
-  /// Returns what the starts say, if the rounds of several are pooled.
-  private String ofStarts() {
-    if (study.starts().size() < 2) {
+  /// Returns what the starts or builds say, if the rounds of several are pooled.
+  private String ofParts() {
+    int parts = study.parts().size();
+    if (parts < 2) {
       return "";
     }
     var fastest = new LinkedHashMap<String, Integer>();
-    study.fastestOfStarts().forEach(each -> fastest.merge(name(each), 1, Integer::sum));
-    return "; fastest in %d starts: %s"
+    study.fastestOfParts().forEach(each -> fastest.merge(name(each), 1, Integer::sum));
+    return "; fastest in %d %s: %s"
         .formatted(
-            study.starts().size(),
+            parts,
+            study.starts().isEmpty() ? "builds" : "starts",
             fastest.entrySet().stream()
                 .sorted(Map.Entry.<String, Integer>comparingByValue().reversed())
                 .map(

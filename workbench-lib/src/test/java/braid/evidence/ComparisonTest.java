@@ -360,6 +360,7 @@ class ComparisonTest {
         Overlap.unfused(),
         Optional.empty(),
         0,
+        List.of(),
         List.of());
   }
 

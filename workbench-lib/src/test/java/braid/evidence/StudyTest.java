@@ -49,6 +49,7 @@ class StudyTest {
         new Named("plain"),
         Optional.empty(),
         0,
+        List.of(),
         List.of());
   }
 
@@ -108,6 +109,7 @@ class StudyTest {
             new Named("simple"),
             Optional.empty(),
             0,
+            List.of(),
             List.of());
     assertThatThrownBy(() -> Comparison.of(other, renamed))
         .hasMessageContaining("reference: plain and simple");
@@ -343,6 +345,7 @@ class StudyTest {
         Overlap.unfused(),
         Optional.empty(),
         0,
+        List.of(),
         List.of());
   }
 
@@ -440,6 +443,7 @@ class StudyTest {
                     Overlap.unfused(),
                     Optional.empty(),
                     0,
+                    List.of(),
                     List.of()))
         .hasMessageContaining("has 1 of the unfused reference for 6 times");
     var json = read(at(1905), at(1905), at(1905)).toJson();

@@ -61,6 +61,7 @@ public record SyntheticStudy(double unfusedNanos, double noise, int repeats, lon
         study.reference(),
         Optional.of(new Study.Prediction("h200x8, not calibrated", predicted)),
         0,
+        List.of(),
         List.of());
   }
 

@@ -47,6 +47,7 @@ class VerdictsTest {
         Overlap.unfused(),
         Optional.empty(),
         measuredNanos,
+        List.of(),
         List.of());
   }
 

@@ -227,10 +227,7 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
         "backend",
         backend.kind().toString(),
         Caveats.DEVICE,
-        backend.isCuda()
-            ? backend.device(0)
-            : "%s, %d cores"
-                .formatted(Machine.processor(), Runtime.getRuntime().availableProcessors()),
+        backend.isCuda() ? backend.device(0) : Machine.host(),
         "link",
         options.link().orElse(Link.DEFAULT.toString()));
   }

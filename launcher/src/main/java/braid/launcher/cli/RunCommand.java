@@ -159,7 +159,8 @@ final class RunCommand implements Callable<Integer> {
       description =
           "Runs the notebooks N times, on fresh ranks each, and pools their studies: compare then"
               + " knows how much starts differ, and finds smaller changes. The output, the reports"
-              + " and the checks are those of the first start. Default: 1.")
+              + " and the checks are those of the first start; time limits are for each start."
+              + " Default: 1.")
   private int starts = 1;
 
   @Mixin private ReportOptions written = new ReportOptions();

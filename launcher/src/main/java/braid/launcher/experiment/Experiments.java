@@ -145,12 +145,18 @@ public record Experiments(Path runs) {
             .toList());
   }
 
-  /// Returns all starts of a run, the first one first; only itself if it was started once.
+  /// Returns all starts of a run that ended well, the first one first, and itself however it ended.
   public List<Found> starts(Found run) {
-    var first = run.manifest().firstStart();
-    var starts =
-        list().stream().filter(each -> each.manifest().firstStart().equals(first)).toList();
-    return starts.size() > 1 ? starts : List.of(run);
+    var id = run.manifest().id();
+    var others =
+        list().stream()
+            .filter(each -> each.manifest().firstStart().equals(run.manifest().firstStart()))
+            .filter(each -> !each.manifest().id().equals(id))
+            .filter(each -> each.manifest().state() == Manifest.State.COMPLETED)
+            .filter(each -> each.manifest().hasStudy());
+    return Stream.concat(Stream.of(run), others)
+        .sorted(Comparator.comparing(each -> each.manifest().id()))
+        .toList();
   }
 
   /// Returns the newest completed runs with a study that are in one state ([Differences]), oldest

@@ -25,7 +25,7 @@ class CalibrateTest {
   void theHostIsMeasuredByRanksIntoAFile() throws Exception {
     var ran = braid("calibrate", "-n", "2", "--backend", "host", "--link", "1GB/s,20us");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
-    var device = Calibration.hostDevice();
+    var device = Machine.host();
     var file = Calibration.file(directory.resolve("cache"), device, 2);
     assertThat(ran.out())
         .startsWith("2 ranks of this host, calibrated on " + device)

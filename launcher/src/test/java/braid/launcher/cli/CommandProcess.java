@@ -7,8 +7,10 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.Objects;
 
 /// JVM that runs `braid` commands in a directory, one after the other: a JVM cannot change its
@@ -16,11 +18,13 @@ import java.util.Objects;
 final class CommandProcess implements AutoCloseable {
   private static final Gson GSON = new Gson();
 
+  private final Path directory;
   private final Process process;
   private final BufferedReader results;
   private final PrintStream commands;
 
   CommandProcess(Path directory) throws IOException {
+    this.directory = directory;
     var command = new ArrayList<>(FrontJvm.command());
     command.add(CommandProcess.class.getName());
     process =
@@ -39,6 +43,17 @@ final class CommandProcess implements AutoCloseable {
       throw new IOException("the process ended during braid " + String.join(" ", arguments));
     }
     return GSON.fromJson(result, Ran.class);
+  }
+
+  /// Deletes everything in the directory.
+  void clear() throws IOException {
+    try (var files = Files.walk(directory)) {
+      for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
+        if (!file.equals(directory)) {
+          Files.delete(file);
+        }
+      }
+    }
   }
 
   /// The process ends with its input.

@@ -20,7 +20,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Base64;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -49,13 +48,7 @@ class RerunTest {
 
   @BeforeEach
   void deleteEarlierRuns() throws IOException {
-    try (var files = Files.walk(directory)) {
-      for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
-        if (!file.equals(directory)) {
-          Files.delete(file);
-        }
-      }
-    }
+    process.clear();
   }
 
   private Ran braid(String... arguments) throws IOException {
@@ -384,9 +377,8 @@ class RerunTest {
         .getAsJsonObject();
   }
 
-  /// Two runs of other parameters, repeated in turns: the rounds of all turns are compared.
-  @Test
-  void twoRunsAreRepeatedInTurnsAndCompared() throws Exception {
+  /// Writes a notebook that times two waits, the second one longer by a parameter.
+  private void writeWaiting() throws IOException {
     Files.writeString(
         directory.resolve("n.ipynb"),
         Notebooks.json(
@@ -396,6 +388,12 @@ class RerunTest {
                     + " java.util.concurrent.locks.LockSupport.parkNanos(100_000)).step(\"long\","
                     + " () -> java.util.concurrent.locks.LockSupport.parkNanos(200_000 + wait))"
                     + ".repeats(6).run()")));
+  }
+
+  /// Two runs of other parameters, repeated in turns: the rounds of all turns are compared.
+  @Test
+  void twoRunsAreRepeatedInTurnsAndCompared() throws Exception {
+    writeWaiting();
     for (var wait : List.of("0", "50000000")) {
       var ran = braid("run", "n.ipynb", "-n", "1", "--backend", "host", "-p", "wait=" + wait);
       assertThat(ran.exitCode()).as(ran.err()).isZero();
@@ -431,15 +429,7 @@ class RerunTest {
 
   @Test
   void startsArePooled() throws Exception {
-    Files.writeString(
-        directory.resolve("n.ipynb"),
-        Notebooks.json(
-            new Code("int wait = 0;", "parameters"),
-            new Code(
-                "Tuner.on(world).steps(\"waiting\").step(\"short\", () ->"
-                    + " java.util.concurrent.locks.LockSupport.parkNanos(100_000)).step(\"long\","
-                    + " () -> java.util.concurrent.locks.LockSupport.parkNanos(200_000 + wait))"
-                    + ".repeats(6).run()")));
+    writeWaiting();
     for (var wait : List.of("0", "50000000")) {
       var ran =
           braid(
@@ -470,6 +460,15 @@ class RerunTest {
     assertThat(braid("compare", ids.get(2), ids.get(8)).out())
         .contains("first   " + String.join(", ", ids.subList(0, 5)) + "\n")
         .contains("5 starts each");
+    assertThat(braid("compare", ids.get(0) + "," + ids.get(2), ids.get(8)).err())
+        .isEqualTo(
+            "braid: runs that are pooled must be different but %s is among them twice; name each once, and of several starts one\n"
+                .formatted(ids.get(0)));
+    var manifest = directory.resolve("runs").resolve(ids.get(3)).resolve(Manifest.FILE);
+    Files.writeString(manifest, Files.readString(manifest).replace("\"completed\"", "\"failed\""));
+    assertThat(braid("compare", ids.get(0), ids.get(8)).out())
+        .contains(
+            "first   %s, %s, %s, %s\n".formatted(ids.get(0), ids.get(1), ids.get(2), ids.get(4)));
     assertThat(braid("run", "n.ipynb", "--starts", "0").err())
         .isEqualTo("braid: --starts must be 1..100 but was 0; try --starts 8\n");
   }

@@ -53,7 +53,9 @@ class TuneTest {
             "tuned.html");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
     assertThat(ran.out()).contains("found   GEMM → reduce-scatter, 48×16×8 fp32, 2 ranks");
-    assertThat(ran.out()).containsPattern("\\nstarts  .*; fastest in 2 starts: ");
+    // On a noisy machine two searches may have no finalist in common.
+    assertThat(ran.out() + ran.err())
+        .containsPattern("\\nstarts  .*; fastest in 2 starts: |note: each start decides by itself");
     var run = new Experiments(directory.resolve("runs")).find(Experiments.LATEST).directory();
     var saved = Notebook.read(run.resolve("tune-gemm-reduce-scatter-m-48-n-16-k-8-fp32.out.ipynb"));
     assertThat(saved.codeCells().getFirst().source())

@@ -82,8 +82,7 @@ public final class HostBackend implements Backend {
 
   @Override
   public String deviceName() {
-    return "%s, %d cores"
-        .formatted(Machine.processor(), Runtime.getRuntime().availableProcessors());
+    return Machine.host();
   }
 
   @Override

@@ -1,6 +1,7 @@
 package braid.internal.rank;
 
 import braid.model.MimeBundle;
+import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
 /// Receives a rank's results for display. A session installs one that sends them to its front.
@@ -16,6 +17,11 @@ public interface Outbox {
 
   /// Replaces the bundle that was shown under the name.
   void update(MimeBundle bundle, String displayId);
+
+  /// Shows a line beside the results, which is not stored with them.
+  default void note(String line) {
+    display(MimeBundle.text(line).asProgress(), "note-" + UUID.randomUUID());
+  }
 
   /// Outbox of a rank without a session: prints bundles as text and ignores data.
   Outbox CONSOLE =

@@ -34,12 +34,6 @@ public record Calibration(
     return text.strip();
   }
 
-  /// Returns the device as all ranks of a host with this number of cores and processor name it.
-  public static String hostDevice() {
-    return "%s, %d cores"
-        .formatted(MachineCache.processor(), Runtime.getRuntime().availableProcessors());
-  }
-
   /// Returns the file of the newest calibration of this host with that device and number of ranks.
   ///
   /// @param cache cache folder, `BRAID_CACHE`

@@ -112,9 +112,10 @@ public record Machine(
     return MeasuredHost.measure(ranks);
   }
 
-  /// Returns the model of this host's processor.
-  public static String processor() {
-    return MachineCache.processor();
+  /// Returns processor and cores of this host, for tables: `AMD EPYC 9254, 24 cores`.
+  public static String host() {
+    return "%s, %d cores"
+        .formatted(MachineCache.processor(), Runtime.getRuntime().availableProcessors());
   }
 
   /// Returns this machine with another link between all ranks.

@@ -209,8 +209,7 @@ public final class CompareCommand implements Callable<Integer> {
   }
 
   /// Reports times that no machine can reach; they are compared with nothing.
-  private ExitCode impossible(List<String> faults, Source a, Source b, @Nullable Path report)
-      throws IOException {
+  private ExitCode impossible(List<String> faults, Source a, Source b, @Nullable Path report) {
     if (json) {
       var out = spec.commandLine().getOut();
       out.println(CompareJson.impossible(a.id(), b.id(), faults));
@@ -218,7 +217,11 @@ public final class CompareCommand implements Callable<Integer> {
     }
     faults.forEach(this::say);
     if (report != null) {
-      CompareJUnit.writeImpossible(faults, report);
+      try {
+        CompareJUnit.writeImpossible(faults, report);
+      } catch (IOException e) {
+        unwritten("--junit", report, e);
+      }
     }
     return ExitCode.USAGE;
   }

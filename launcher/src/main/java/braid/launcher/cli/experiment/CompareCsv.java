@@ -20,7 +20,7 @@ final class CompareCsv {
               List.of("study", "configuration", "verdict", "first ms", "second ms"),
               List.of("difference %", "from %", "to %"),
               Comparison.BESIDE_COLUMNS,
-              List.of("more rounds"))
+              List.of("more rounds", "more starts"))
           .flatMap(List::stream)
           .toList();
 
@@ -29,19 +29,19 @@ final class CompareCsv {
   static String of(List<Comparison> comparisons) {
     var lines = new ArrayList<>(List.of(HEADER));
     for (var comparison : comparisons) {
-      comparison.rows().forEach(row -> lines.add(cells(comparison.setting(), row)));
+      comparison.rows().forEach(row -> lines.add(cells(comparison, row)));
     }
     return lines.stream().map(CompareCsv::line).collect(Collectors.joining());
   }
 
-  private static List<String> cells(String setting, Row row) {
+  private static List<String> cells(Comparison comparison, Row row) {
     var difference =
         row.verdict() == Verdict.NOT_COMPARED
             ? Optional.<Estimate>empty()
             : Optional.of(row.difference());
     var beside = difference.isEmpty() ? difference : row.beside();
     return List.of(
-        setting,
+        comparison.setting(),
         row.configuration(),
         row.verdict().toString(),
         Double.toString(row.firstNanos() / NANOS_PER_MILLI),
@@ -52,7 +52,14 @@ final class CompareCsv {
         percent(beside, Estimate::value),
         percent(beside, Estimate::low),
         percent(beside, Estimate::high),
-        row.moreRounds().isPresent() ? Integer.toString(row.moreRounds().getAsInt()) : "");
+        more("rounds", comparison, row),
+        more("starts", comparison, row));
+  }
+
+  private static String more(String values, Comparison comparison, Row row) {
+    return row.moreRounds().isPresent() && comparison.values().equals(values)
+        ? Integer.toString(row.moreRounds().getAsInt())
+        : "";
   }
 
   private static String percent(Optional<Estimate> estimate, ToDoubleFunction<Estimate> part) {

@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 
@@ -60,9 +61,19 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
   }
 
   /// Pools the k-th studies of several runs of one program.
+  ///
+  /// @throws BraidException if a run is among them twice
   static Source pooled(List<Source> runs) {
     if (runs.size() == 1) {
       return runs.getFirst();
+    }
+    var ids = new HashSet<String>();
+    for (var id : runs.stream().flatMap(run -> Arrays.stream(run.id().split(", ", -1))).toList()) {
+      if (!ids.add(id)) {
+        throw new BraidException(
+            "runs that are pooled must be different but %s is among them twice; name each once, and of several starts one"
+                .formatted(id));
+      }
     }
     int studies = runs.stream().mapToInt(run -> run.studies().size()).min().orElseThrow();
     var pooled = new ArrayList<Study<?>>();

@@ -15,6 +15,7 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.SocketException;
+import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
@@ -83,14 +84,27 @@ class ChannelsTest {
     return stranger;
   }
 
-  /// Reads until the kernel closes the connection. It accepts few strangers at once, and fewer on a
-  /// busy machine.
+  /// Reads until the kernel closes the connection.
   private static void awaitEnd(Socket stranger) throws IOException {
-    stranger.setSoTimeout(6 * PATIENCE_MS);
+    stranger.setSoTimeout(PATIENCE_MS);
     try {
       stranger.getInputStream().readAllBytes();
     } catch (SocketException e) {
       assertThat(e).hasMessageContaining("reset");
+    }
+  }
+
+  /// Returns true if the kernel has closed the connection.
+  private static boolean hasEnded(Socket stranger) {
+    try {
+      stranger.setSoTimeout(1);
+      stranger.getInputStream().readAllBytes();
+      return true;
+    } catch (SocketTimeoutException e) {
+      return false;
+    } catch (IOException e) {
+      assertThat(e).hasMessageContaining("reset");
+      return true;
     }
   }
 
@@ -425,8 +439,11 @@ class ChannelsTest {
       for (int i = 0; i < 200; i++) {
         strangers.add(stranger(connection.getControlPort(), "DEALER", "" + i));
       }
-      for (var early : strangers.subList(0, 200 - 64)) {
-        awaitEnd(early);
+      // Which ones stay depends on the user of each, whom Linux's table of sockets may not have
+      // yet.
+      var open = new ArrayList<>(strangers);
+      while (open.size() > 64) {
+        open.removeIf(ChannelsTest::hasEnded);
       }
       assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
     } finally {

@@ -24,6 +24,7 @@ import java.util.SequencedMap;
 ///   cannot be simulated
 /// @param measuredNanos time that the study took; 0 in studies of earlier versions
 /// @param starts rounds of each start that is pooled; empty for a single one
+/// @param builds rounds of each build of a single start; empty for a single one
 public record StudyJson(
     SequencedMap<String, String> problem,
     int ranks,
@@ -37,7 +38,8 @@ public record StudyJson(
     Optional<String> predictedOn,
     List<Long> predictedNanos,
     long measuredNanos,
-    List<Integer> starts) {
+    List<Integer> starts,
+    List<Integer> builds) {
   public static final String MIME = "application/vnd.braid.study+json";
   private static final String FORMAT = "braid.study/1";
   private static final String DOCUMENT = "study";
@@ -80,6 +82,8 @@ public record StudyJson(
                   "measuredNanos",
                   0L,
                   "starts",
+                  List.of(),
+                  "builds",
                   List.of()))
           .form(Configuration.class, StudyJson::written, StudyJson::configuration)
           .form(Trial.class, StudyJson::written, StudyJson::trial);

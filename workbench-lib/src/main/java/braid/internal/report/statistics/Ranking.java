@@ -19,7 +19,9 @@ import java.util.stream.IntStream;
 /// excludes zero and the difference exceeds the noise floor. Two are called equal only if neither
 /// is better and the whole interval lies within the margin; otherwise the pair is undecided. The
 /// intervals of all pairs, including the reference, hold together with 95% confidence. So at most
-/// one study in twenty prefers one of several equal configurations, however many there are.
+/// one study in twenty prefers one of several equal configurations, however many there are. If the
+/// rounds of several starts are pooled, an interval also contains what the starts say, each one
+/// value: of few starts, the difference in each.
 ///
 /// @param noiseFloor noise floor as a share, for example 0.006
 /// @param margin share within which an interval must lie for two times to be called equal
@@ -64,7 +66,15 @@ public record Ranking(
   ///   the median only, because a mean of two times varies less than one
   /// @param times times of each configuration in each round
   public static Ranking of(double[] unfused, double[] unfusedAgain, List<double[]> times) {
-    var limits = new Limits(noiseFloor(unfused, unfusedAgain), ofEach(times.size()));
+    return of(unfused, unfusedAgain, times, List.of());
+  }
+
+  /// Ranks configurations of several starts.
+  ///
+  /// @param starts rounds of each start; empty for one start
+  public static Ranking of(
+      double[] unfused, double[] unfusedAgain, List<double[]> times, List<Integer> starts) {
+    var limits = new Limits(noiseFloor(unfused, unfusedAgain), ofEach(times.size()), starts);
     var both = Arrays.copyOf(unfused, 2 * unfused.length);
     System.arraycopy(unfusedAgain, 0, both, unfused.length, unfusedAgain.length);
     double reference = Spread.quantile(both, 0.5);
@@ -173,7 +183,7 @@ public record Ranking(
               var then =
                   new Estimate(
                       size, size - half * narrower, size + half * narrower, ofEach(excess.size()));
-              return new Limits(noiseFloor * narrower, then.confidence()).verdict(then)
+              return new Limits(noiseFloor * narrower, then.confidence(), List.of()).verdict(then)
                   != Verdict.UNDECIDED;
             })
         .findFirst();
@@ -209,7 +219,7 @@ public record Ranking(
   }
 
   /// Conditions of a verdict, the same for all pairs, the reference included.
-  private record Limits(double noiseFloor, double confidence) {
+  private record Limits(double noiseFloor, double confidence, List<Integer> starts) {
     double margin() {
       return Math.max(LEAST_MARGIN, noiseFloor);
     }
@@ -220,9 +230,30 @@ public record Ranking(
       return IntStream.range(0, medians.length)
           .mapToObj(
               c ->
-                  PairedSamples.excess(baseline, times.get(c), confidence)
-                      .withValue(medians[c] / medianThan - 1))
+                  ofStarts(
+                      PairedSamples.excess(baseline, times.get(c), confidence)
+                          .withValue(medians[c] / medianThan - 1),
+                      baseline,
+                      times.get(c)))
           .toList();
+    }
+
+    /// Widens an interval to contain that of the starts, each of which is one value. Of few starts
+    /// that is the whole range.
+    private Estimate ofStarts(Estimate difference, double[] baseline, double[] times) {
+      if (starts.size() < 2) {
+        return difference;
+      }
+      var between =
+          PairedSamples.excess(
+              TwoSamples.ofStarts(baseline, starts),
+              TwoSamples.ofStarts(times, starts),
+              confidence);
+      return new Estimate(
+          difference.value(),
+          Math.min(difference.low(), between.low()),
+          Math.max(difference.high(), between.high()),
+          difference.confidence());
     }
 
     /// Judges a difference, negative if the time is shorter.

@@ -41,6 +41,15 @@ public record RoundPlan(int first, int mostRounds, Duration budget, Duration unt
     return new RoundPlan(first, mostRounds, budget, limit);
   }
 
+  /// Returns the plan of each of several builds, which together do what this one does.
+  public RoundPlan ofEach(int builds) {
+    return new RoundPlan(
+        Math.ceilDiv(first, builds),
+        Math.ceilDiv(mostRounds, builds),
+        budget.dividedBy(builds),
+        untilDecided.dividedBy(builds));
+  }
+
   /// Returns the number of rounds to add; 0 to stop.
   ///
   /// @param nanos times so far, one row each: the reference, the reference again, every

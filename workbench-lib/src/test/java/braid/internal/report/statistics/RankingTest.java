@@ -40,6 +40,26 @@ class RankingTest {
     assertThat(ranking.excess().get(2).negated().value()).isEqualTo(-0.1, within(1e-12));
   }
 
+  /// In two of three starts the configuration takes a tenth less time, in one a tenth more.
+  @Test
+  void startsThatDisagreeLeaveItUndecided() {
+    var random = new Random(5);
+    var unfused = noisy(30, 100, 0.01, random);
+    var again = noisy(30, 100, 0.01, random);
+    var times = noisy(30, 90, 0.01, random);
+    System.arraycopy(noisy(10, 110, 0.01, random), 0, times, 20, 10);
+
+    assertThat(Ranking.of(unfused, again, List.of(times)).best()).isZero();
+    var ofStarts = Ranking.of(unfused, again, List.of(times), List.of(10, 10, 10));
+    assertThat(ofStarts.best()).isEqualTo(Ranking.UNFUSED);
+    assertThat(ofStarts.verdicts()).containsExactly(RankedConfigurations.Verdict.UNDECIDED);
+    assertThat(ofStarts.excess().getFirst().high()).isEqualTo(0.1, within(0.02));
+
+    var agreeing =
+        Ranking.of(unfused, again, List.of(noisy(30, 90, 0.01, random)), List.of(15, 15));
+    assertThat(agreeing.best()).isZero();
+  }
+
   @Test
   void aMoodThatARoundSharesIsNoNoise() {
     var random = new Random(3);
