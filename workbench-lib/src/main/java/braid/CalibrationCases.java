@@ -16,8 +16,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedSet;
-import java.util.function.Predicate;
-import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 
 /// Pipelines that a calibration measures in passes, and the lowest times of each: other load only
@@ -32,12 +30,33 @@ final class CalibrationCases {
 
   private static final int TIMED_RUNS = 15;
 
-  private final ProcessGroup group;
-  private final Map<Case, Times> times = new HashMap<>();
-  private int subsets;
+  /// Parts of an iteration that are measured.
+  enum Part {
+    MULTIPLYING,
+    PREPARING,
+    ATTENDING,
+    COPYING,
+    REDUCING,
+    COPYING_LOCALLY,
+    ENQUEUING,
+    ITERATION;
 
-  CalibrationCases(ProcessGroup group) {
-    this.group = group;
+    private boolean contains(Span span) {
+      return switch (this) {
+        case MULTIPLYING -> span.stage() == Stage.GEMM && span.flops() > 0;
+        case PREPARING -> span.stage() == Stage.GEMM && span.flops() == 0;
+        case ATTENDING -> span.stage() == Stage.ATTENTION;
+        case COPYING -> span.stage() == Stage.COPY;
+        case REDUCING -> span.stage() == Stage.REDUCE;
+        case COPYING_LOCALLY -> span.stage() == Stage.LOCAL;
+        case ENQUEUING, ITERATION -> false;
+      };
+    }
+
+    /// Returns the time of this part's spans.
+    double nanos(List<Span> spans) {
+      return spans.stream().filter(this::contains).mapToLong(Span::nanos).sum();
+    }
   }
 
   /// A problem and its tuning.
@@ -53,48 +72,17 @@ final class CalibrationCases {
     }
   }
 
-  /// Lowest times of a case so far, in nanoseconds per iteration.
-  static final class Times {
-    private final Map<Stage, Double> spans = new EnumMap<>(Stage.class);
-    private double preparing = Double.POSITIVE_INFINITY;
-    private double enqueuing = Double.POSITIVE_INFINITY;
-    private double lasting = Double.POSITIVE_INFINITY;
+  private final ProcessGroup group;
+  private final Map<Case, Map<Part, Double>> lowest = new HashMap<>();
+  private int subsets;
 
-    /// Reads the times of one pass, and keeps the lower ones.
-    private void lower(DoubleBuffer pass, boolean timed) {
-      for (var stage : Stage.values()) {
-        spans.merge(stage, pass.get(), Math::min);
-      }
-      preparing = Math.min(preparing, pass.get());
-      if (timed) {
-        enqueuing = Math.min(enqueuing, pass.get());
-        var iterations = new double[TIMED_RUNS];
-        pass.get(iterations);
-        lasting = Math.min(lasting, Spread.quantile(iterations, 0.5));
-      }
-    }
-
-    /// Returns the time of a stage's spans; of multiplications without preparing weights.
-    double nanos(Stage stage) {
-      return spans.getOrDefault(stage, 0.0);
-    }
-
-    double preparingNanos() {
-      return preparing;
-    }
-
-    double enqueuingNanos() {
-      return enqueuing;
-    }
-
-    /// Returns the time of an iteration.
-    double lastingNanos() {
-      return lasting;
-    }
+  CalibrationCases(ProcessGroup group) {
+    this.group = group;
   }
 
-  Times times(Case given) {
-    return times.computeIfAbsent(given, _ -> new Times());
+  /// Returns the lowest time of a part per iteration; infinite if it was not measured.
+  double nanos(Case given, Part part) {
+    return lowest.getOrDefault(given, Map.of()).getOrDefault(part, Double.POSITIVE_INFINITY);
   }
 
   /// Returns the cases in parts, whose pipelines exist at once.
@@ -108,7 +96,7 @@ final class CalibrationCases {
   /// Measures the cases of a batch once. The pipelines have a group of their own, whose end frees
   /// their memory.
   void measure(List<Case> batch) {
-    var mine = DoubleStream.builder();
+    var mine = ByteBuffer.allocate(batch.size() * Part.values().length * Double.BYTES);
     try (var own = group.subset("calibration-" + subsets++, members())) {
       for (var each : batch) {
         try (var pipeline = build(own, each)) {
@@ -116,41 +104,41 @@ final class CalibrationCases {
         }
       }
     }
-    var slowest = DoubleBuffer.wrap(slowest(mine.build().toArray()));
-    batch.forEach(each -> times(each).lower(slowest, each.timed()));
+    var slowest = new double[mine.capacity() / Double.BYTES];
+    for (var each : group.gather(mine.array())) {
+      var numbers = ByteBuffer.wrap(each).asDoubleBuffer();
+      for (int i = 0; i < slowest.length; i++) {
+        slowest[i] = Math.max(slowest[i], numbers.get(i));
+      }
+    }
+    var times = DoubleBuffer.wrap(slowest);
+    for (var each : batch) {
+      var parts = lowest.computeIfAbsent(each, _ -> new EnumMap<>(Part.class));
+      for (var part : Part.values()) {
+        parts.merge(part, times.get(), Math::min);
+      }
+    }
   }
 
   private int[] members() {
     return IntStream.range(0, group.size()).toArray();
   }
 
-  /// Adds this rank's times, in the order in which [Times#lower] reads them.
-  private void measure(Pipeline pipeline, boolean timed, DoubleStream.Builder mine) {
+  /// Adds this rank's times, in the order of the parts.
+  private void measure(Pipeline pipeline, boolean timed, ByteBuffer mine) {
     var spans = spans(pipeline);
-    for (var stage : Stage.values()) {
-      mine.add(nanos(spans, span -> span.stage() == stage && !prepares(span)));
-    }
-    mine.add(nanos(spans, CalibrationCases::prepares));
-    if (timed) {
-      mine.add(Spread.quantile(pipeline.timeEnqueuing(TIMED_RUNS), 0.5));
-      for (long nanos : pipeline.time(TIMED_RUNS, Timing.LATENCY)) {
-        mine.add((double) nanos);
-      }
+    for (var part : Part.values()) {
+      mine.putDouble(
+          switch (part) {
+            case ENQUEUING -> timed ? median(pipeline.timeEnqueuing(TIMED_RUNS)) : 0;
+            case ITERATION -> timed ? median(pipeline.time(TIMED_RUNS, Timing.LATENCY)) : 0;
+            default -> part.nanos(spans) / RUNS;
+          });
     }
   }
 
-  /// Returns the largest of all ranks' numbers, one by one.
-  private double[] slowest(double... mine) {
-    var bytes = ByteBuffer.allocate(mine.length * Double.BYTES);
-    bytes.asDoubleBuffer().put(mine);
-    var slowest = new double[mine.length];
-    for (var each : group.gather(bytes.array())) {
-      var numbers = ByteBuffer.wrap(each).asDoubleBuffer();
-      for (int i = 0; i < slowest.length; i++) {
-        slowest[i] = Math.max(slowest[i], numbers.get(i));
-      }
-    }
-    return slowest;
+  private static double median(long... nanos) {
+    return Spread.quantile(nanos, 0.5);
   }
 
   /// Builds a pipeline and runs it once.
@@ -180,14 +168,5 @@ final class CalibrationCases {
       pipeline.run();
     }
     return streams.stream().flatMap(stream -> stream.recorded().stream()).toList();
-  }
-
-  private static boolean prepares(Span span) {
-    return span.stage() == Stage.GEMM && span.flops() == 0;
-  }
-
-  /// Returns the time of the chosen spans per iteration.
-  private static double nanos(List<Span> spans, Predicate<Span> chosen) {
-    return (double) spans.stream().filter(chosen).mapToLong(Span::nanos).sum() / RUNS;
   }
 }

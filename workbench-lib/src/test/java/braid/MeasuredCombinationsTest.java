@@ -16,7 +16,7 @@ class MeasuredCombinationsTest {
   private static MeasuredCombinations measured(double factor) {
     var machine = Machine.h200x8();
     var nanos =
-        MeasuredCombinations.combinations(7, 16, 2).stream()
+        MeasuredCombinations.combinations(7, 16, 2, false).stream()
             .map(each -> Math.round(factor * each.simulatedNanos(machine, 2)))
             .toList();
     return new MeasuredCombinations(7, 2, nanos, machine);
@@ -30,7 +30,7 @@ class MeasuredCombinationsTest {
     var errors = MeasuredCombinations.recordedErrors(text);
     assertThat(errors)
         .containsEntry("all", 0.2)
-        .containsKeys("dtype bf16", "dtype fp32", "pattern all-gather-gemm")
+        .containsKeys("dtype bf16", "pattern attention", "pattern all-gather-gemm")
         .hasSizeGreaterThan(8);
     assertThat(MeasuredCombinations.worsened(errors, measured.errors())).isEmpty();
   }

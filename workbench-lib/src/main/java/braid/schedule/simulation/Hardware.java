@@ -51,9 +51,9 @@ public interface Hardware {
   /// @param results rows of one head, per second, of a partial result of attention that are read
   ///   and written
   /// @param gemm multiplication rates by type
-  /// @param attention rates of the two multiplications of a tile of attention by type: queries are
-  ///   rows, keys columns, and the head size is the depth. The largest size is a full tile. Types
-  ///   without have the rates of other multiplications
+  /// @param attention rates of the two multiplications of attention by type: queries of all heads
+  ///   are rows, keys columns, and the head size is the depth. Types without have the rates of
+  ///   other multiplications
   /// @param widened elements per second that are converted to fp32, for types that are multiplied
   ///   as fp32
   /// @param narrowed elements per second that are converted from fp32, for the same types
@@ -103,56 +103,24 @@ public interface Hardware {
       narrowed = Collections.unmodifiableSortedMap(new TreeMap<>(narrowed));
     }
 
-    /// Returns these resources with other multiplication rates.
-    public Compute multiplying(SortedMap<DType, GemmRates> rates) {
-      return with(besideCopies, copyBytes, reduceBytes, 1, rates, widened, narrowed);
-    }
-
-    /// Returns these resources with other rates of conversions.
-    public Compute converting(SortedMap<DType, Double> wider, SortedMap<DType, Double> narrower) {
-      return with(besideCopies, copyBytes, reduceBytes, 1, gemm, wider, narrower);
-    }
-
-    /// Returns these resources with other rates of copies within the rank and of sums.
-    public Compute moving(double copied, double reduced) {
-      return with(besideCopies, copied, reduced, 1, gemm, widened, narrowed);
-    }
-
-    /// Returns these resources with all rates of attention multiplied by a factor.
-    public Compute attending(double factor) {
-      return with(besideCopies, copyBytes, reduceBytes, factor, gemm, widened, narrowed);
-    }
-
-    /// Returns these resources with another time of computations beside copies.
-    public Compute contending(double factor) {
-      return with(factor, copyBytes, reduceBytes, 1, gemm, widened, narrowed);
-    }
-
-    private Compute with(
-        double contention,
-        double copied,
-        double reduced,
-        double attended,
-        SortedMap<DType, GemmRates> rates,
-        SortedMap<DType, Double> wider,
-        SortedMap<DType, Double> narrower) {
-      var tiles = new TreeMap<>(attention);
-      tiles.replaceAll((_, each) -> each.times(attended));
+    /// Returns these resources with other multiplication rates, in GEMMs and in attention.
+    public Compute multiplying(
+        SortedMap<DType, GemmRates> gemmRates, SortedMap<DType, GemmRates> attentionRates) {
       return new Compute(
           units,
           sharers,
           yieldingShare,
           batched,
           memoryUnits,
-          contention,
-          copied,
-          reduced,
-          weights * attended,
-          results * attended,
-          rates,
-          tiles,
-          wider,
-          narrower);
+          besideCopies,
+          copyBytes,
+          reduceBytes,
+          weights,
+          results,
+          gemmRates,
+          attentionRates,
+          widened,
+          narrowed);
     }
   }
 
@@ -185,41 +153,6 @@ public interface Hardware {
       long synchronize) {
     /// No costs.
     public static final Costs NONE = new Costs(0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
-
-    /// Returns these costs with all launches multiplied by a factor.
-    public Costs launching(double factor) {
-      return new Costs(
-          Math.round(launchCopy * factor),
-          Math.round(launchCompute * factor),
-          Math.round(launchSignal * factor),
-          Math.round(launchMark * factor),
-          replayedShare,
-          step,
-          signal,
-          signalInside,
-          signalBetween,
-          event,
-          oversleep,
-          synchronize);
-    }
-
-    /// Returns these costs with other delays of waiting lanes, of steps, and at the end of an
-    /// iteration.
-    public Costs fixed(long eventNanos, long signalNanos, long stepNanos, long endNanos) {
-      return new Costs(
-          launchCopy,
-          launchCompute,
-          launchSignal,
-          launchMark,
-          replayedShare,
-          stepNanos,
-          signal,
-          signalNanos,
-          signalBetween,
-          eventNanos,
-          oversleep,
-          endNanos);
-    }
 
     public Costs {
       for (long each :

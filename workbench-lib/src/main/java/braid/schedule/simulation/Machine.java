@@ -10,6 +10,7 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 
 /// Hosts that ranks run on, as a simulation models them. Written as a text of settings, see
@@ -106,16 +107,24 @@ public record Machine(
     return MachineCache.of(ranks, env.cache()).withLink(env.link());
   }
 
-  /// Measures the parts of one rank of the host backend, without other ranks. Takes a few seconds.
-  public static Machine ofOneRank(int ranks) {
-    Hardware.atLeast("ranks of this host", ranks, 1);
-    return MeasuredHost.measure(ranks);
-  }
-
   /// Returns processor and cores of this host, for tables: `AMD EPYC 9254, 24 cores`.
   public static String host() {
     return "%s, %d cores"
         .formatted(MachineCache.processor(), Runtime.getRuntime().availableProcessors());
+  }
+
+  /// Returns this machine with other values of some settings, as [#toString] writes them.
+  ///
+  /// ```java
+  /// machine.with(Map.of("reduce bandwidth", "3000GB/s", "event", "2us"));
+  /// ```
+  public Machine with(Map<String, String> settings) {
+    return MachineText.with(this, settings);
+  }
+
+  /// Returns the time of the host thread of a rank to enqueue an iteration.
+  public long launchNanos(Schedule schedule, int rank) {
+    return SimulatedRun.launchNanos(schedule, this, rank);
   }
 
   /// Returns this machine with another link between all ranks.

@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Function;
@@ -24,6 +25,7 @@ final class MachineText {
   private static final String RANKS = "calibrated ranks";
   private static final String MISSING = "not measured here";
   private static final String NOTHING = "nothing";
+  private static final String UNLIMITED = "unlimited";
   private static final String GEMM = "gemm ";
   private static final String ATTENTION = "attention ";
   private static final String WEIGHTS = "weights";
@@ -117,9 +119,11 @@ final class MachineText {
   }
 
   private static String number(double value) {
-    return value == Math.rint(value) && Math.abs(value) < 1e15
-        ? Long.toString((long) value)
-        : Double.toString(value);
+    return Double.isInfinite(value)
+        ? UNLIMITED
+        : value == Math.rint(value) && Math.abs(value) < 1e15
+            ? Long.toString((long) value)
+            : Double.toString(value);
   }
 
   private static String bandwidth(double bytesPerSecond) {
@@ -132,8 +136,23 @@ final class MachineText {
         : nanos + "ns";
   }
 
+  static Machine with(Machine machine, Map<String, String> changed) {
+    var settings = settings(write(machine));
+    changed.forEach(
+        (name, value) -> {
+          if (settings.replace(name, value) == null) {
+            throw unknown(Set.of(name));
+          }
+        });
+    return read(settings);
+  }
+
   static Machine parse(String text) {
-    var reader = new Reader(settings(text));
+    return read(settings(text));
+  }
+
+  private static Machine read(Map<String, String> settings) {
+    var reader = new Reader(settings);
     var machine =
         new Machine(
             reader.take("name"),
@@ -365,17 +384,22 @@ final class MachineText {
 
     void requireAllTaken() {
       if (!settings.isEmpty()) {
-        throw new BraidException(
-            "a machine has no setting %s; Machine.h200x8() prints all settings"
-                .formatted(
-                    settings.keySet().stream()
-                        .map(name -> "`" + name + "`")
-                        .collect(Collectors.joining(", "))));
+        throw unknown(settings.keySet());
       }
     }
   }
 
+  private static BraidException unknown(Set<String> names) {
+    return new BraidException(
+        "a machine has no setting %s; Machine.h200x8() prints all settings"
+            .formatted(
+                names.stream().map(name -> "`" + name + "`").collect(Collectors.joining(", "))));
+  }
+
   private static double decimal(String value) {
+    if (value.equals(UNLIMITED)) {
+      return Double.POSITIVE_INFINITY;
+    }
     try {
       return Double.parseDouble(value);
     } catch (NumberFormatException e) {

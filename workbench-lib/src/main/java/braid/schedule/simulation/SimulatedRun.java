@@ -70,6 +70,10 @@ final class SimulatedRun {
     return new SimulatedRun(schedule, machine).run(iterations);
   }
 
+  static long launchNanos(Schedule schedule, Hardware machine, int rank) {
+    return new SimulatedRun(schedule, machine).operations(rank).launchedNanos();
+  }
+
   private ProfileSet run(int iterations) {
     var lanes =
         schedule.lanes().stream()

@@ -126,14 +126,7 @@ class SimulatedRunTest {
     var alone = sharing();
     // 20,000 bytes at 2 bytes per nanosecond.
     assertThat(only(schedule.simulate(alone))).isEqualTo(10_000);
-    var contending =
-        new Machine(
-            alone.name(),
-            Optional.empty(),
-            alone.ranksPerHost(),
-            alone.links(),
-            alone.compute().contending(1.5),
-            alone.costs());
+    var contending = alone.with(Map.of("computation beside copies", "1.5"));
     // Two thirds of the copy's 2,700 ns are work of the computation.
     assertThat(only(schedule.simulate(contending))).isEqualTo(2700 + 10_000 - 1800);
   }

@@ -1,29 +1,16 @@
 package braid.launcher.cli.calibrate;
 
 import braid.launcher.ExitCode;
-import braid.launcher.cell.Cell;
-import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellOutput;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.home.WorkingDirectory;
-import braid.launcher.cli.run.NotebookQueue;
-import braid.launcher.cli.run.SignalledSession;
-import braid.launcher.notebook.run.CellAttempt;
-import braid.launcher.notebook.run.RunProgress;
-import braid.launcher.notebook.run.StopRequest;
-import braid.launcher.notebook.run.TimeLimits;
-import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
-import braid.model.MimeBundle;
 import braid.schedule.simulation.Machine;
 import com.google.gson.JsonPrimitive;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Optional;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -54,8 +41,8 @@ import picocli.CommandLine.Spec;
       "  braid calibrate -n 4",
       "  braid calibrate -n 2 --backend host --link 1GB/s,20us -o two_ranks.txt",
       "",
-      "It was tried on the host backend only. On GPUs the same pipelines are measured, but no such",
-      "run has been compared with predictions. The file lists what was not measured.",
+      "The file lists what was not measured. Ranks that share a GPU are refused: their times are no",
+      "evidence.",
     })
 public final class CalibrateCommand implements Callable<Integer> {
   /// Begins the line of the cell with the file that it has written.
@@ -73,84 +60,46 @@ public final class CalibrateCommand implements Callable<Integer> {
 
   @Spec private CommandSpec spec = CommandSpec.create();
 
-  /// Output of the cell: its file, and progress.
-  private static final class Output implements CellOutput {
-    private final RunProgress progress;
-    private final PrintWriter err;
-    private Optional<Path> written = Optional.empty();
-
-    Output(RunProgress progress, PrintWriter err) {
-      this.progress = progress;
-      this.err = err;
-    }
-
-    Path written() {
-      return written.orElseThrow(
-          () -> new IllegalStateException("the calibration has ended without a file"));
-    }
-
-    @Override
-    public void stdout(String text) {
-      text.lines()
-          .filter(line -> line.contains(WRITTEN))
-          .map(line -> line.substring(line.indexOf(WRITTEN) + WRITTEN.length()))
-          .forEach(file -> written = Optional.of(Path.of(file)));
-    }
-
-    @Override
-    public void stderr(String text) {
-      err.print(text);
-      err.flush();
-    }
-
-    @Override
-    public void display(MimeBundle bundle, String displayId) {
-      update(bundle, displayId);
-    }
-
-    @Override
-    public void update(MimeBundle bundle, String displayId) {
-      if (bundle.data().containsKey(MimeBundle.PROGRESS)) {
-        progress.cellProgressed(bundle.text().strip());
-      }
-    }
-  }
-
   @Override
   public Integer call() throws IOException {
     var env = Env.here();
     var home = WorkingDirectory.called();
     var options = ranks.session(env, env.machine(), home);
     requireTimes(options);
-    var file = output == null ? "" : output.toAbsolutePath().toString();
-    var err = spec.commandLine().getErr();
-    var stop = new StopRequest();
-    Output cell;
-    Optional<CellFailure> failure;
-    try (var progress = NotebookQueue.progress(err)) {
-      var receiver = new Output(progress, err);
-      cell = receiver;
-      failure =
-          SignalledSession.run(
-              options,
-              stop::request,
-              session -> {
-                progress.started(1, options.ranks());
-                progress.cellStarted("cell 1", "calibrating");
-                return measure(session, file, receiver, stop);
-              });
+    var file =
+        new JsonPrimitive(output == null ? "" : output.toAbsolutePath().toString()).toString();
+    var measured =
+        MeasuringCell.run(
+            options,
+            "calibrating",
+            """
+            var calibrator = Calibrator.on(world);
+            var machine = calibrator.measure();
+            if (world.rank() == 0) {
+              var file =
+                  %1$s.isEmpty() ? calibrator.keep(machine) : Calibrator.save(machine, Path.of(%1$s));
+              System.out.println("%2$s" + file);
+            }"""
+                .formatted(file, WRITTEN),
+            spec.commandLine().getErr());
+    if (measured.code() != ExitCode.OK.code()) {
+      return measured.code();
     }
-    if (failure.isPresent()) {
-      failure.get().traceback().forEach(err::println);
-      err.flush();
-      return CellAttempt.exitCode(failure.get()).code();
-    }
-    var machine = Machine.parse(Files.readString(cell.written()));
+    var written = written(measured.printed());
     var out = spec.commandLine().getOut();
-    out.print(CalibratedTable.of(machine));
-    out.println("written to " + cell.written());
+    out.print(CalibratedTable.of(Machine.parse(Files.readString(written))));
+    out.println("written to " + written);
     out.flush();
     return ExitCode.OK.code();
+  }
+
+  private static Path written(String printed) {
+    return printed
+        .lines()
+        .filter(line -> line.contains(WRITTEN))
+        .map(line -> Path.of(line.substring(line.indexOf(WRITTEN) + WRITTEN.length())))
+        .findFirst()
+        .orElseThrow(() -> new IllegalStateException("the calibration has ended without a file"));
   }
 
   private static void requireTimes(SessionOptions options) {
@@ -158,23 +107,5 @@ public final class CalibrateCommand implements Callable<Integer> {
       throw new BraidException(
           "calibrate needs times that count but ranks share a GPU; try -n with as many ranks as GPUs, or --backend host");
     }
-  }
-
-  /// @param file where to write the machine; empty for the cache folder
-  private static Optional<CellFailure> measure(
-      Session session, String file, CellOutput output, StopRequest stop) {
-    var source =
-        """
-        var calibrator = Calibrator.on(world);
-        var machine = calibrator.measure();
-        if (world.rank() == 0) {
-          var file =
-              %1$s.isEmpty() ? calibrator.keep(machine) : Calibrator.save(machine, Path.of(%1$s));
-          System.out.println("%2$s" + file);
-        }"""
-            .formatted(new JsonPrimitive(file), WRITTEN);
-    return new CellAttempt(session, new Cell("calibrate", source), output)
-        .run(TimeLimits.none(), stop)
-        .failure();
   }
 }
