@@ -18,6 +18,8 @@ import braid.schedule.simulation.Calibration;
 import braid.schedule.simulation.GemmRates;
 import braid.schedule.simulation.Machine;
 import java.io.IOException;
+import java.math.BigDecimal;
+import java.math.MathContext;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
@@ -41,7 +43,7 @@ import java.util.function.DoubleFunction;
 /// All ranks run pipelines together, as a user's are run, and the lowest times count. The rates of
 /// multiplications and of attention by shape and type are measured directly. Every other number is
 /// chosen such that the simulated time of one part of some pipelines is the measured one, see
-/// [#numbers]: a number after those that its pipelines also depend on.
+/// [#quantities]: a number after those that its pipelines also depend on.
 ///
 /// What a pipeline cannot show, such as a link between hosts, keeps the value of the machine that
 /// the measurement begins with, and is listed as missing.
@@ -58,7 +60,7 @@ public final class Calibrator {
   private record Sizes(List<Integer> rows, List<Integer> others) {}
 
   private static final Sizes HOST_GEMM =
-      new Sizes(List.of(16, 64, 256, 1024), List.of(80, 272, 528, 1040, 2064));
+      new Sizes(List.of(16, 64, 256, 1024), List.of(80, 272, 528, 1040, 1552));
   private static final Sizes GPU_GEMM =
       new Sizes(
           List.of(128, 256, 512, 1024, 2048, 4096, 8192), List.of(512, 1024, 2048, 4096, 8192));
@@ -91,9 +93,12 @@ public final class Calibrator {
   /// have links of a twentieth of the nearest built-in machine's.
   private static final double MOST_CHANGE = 30;
 
+  private static final double MOST_COST_NANOS = 1e8;
+
   /// Halvings of the range of a number: it is then known to 0.01%.
   private static final int HALVINGS = 16;
 
+  private static final MathContext DIGITS = new MathContext(4);
   private static final int SIMULATED = 3;
   private static final Overlap ENGINE = Overlap.ring(1);
   private static final Overlap WORKER = Overlap.ring(1).over(Transport.WORKERS).workers(1);
@@ -102,11 +107,13 @@ public final class Calibrator {
   ///
   /// @param before its value before the measurement
   /// @param least its least value
+  /// @param most its largest value
   /// @param settings settings of the machine with a value
-  private record Number(
+  private record Quantity(
       String name,
       double before,
       double least,
+      double most,
       DoubleFunction<Map<String, String>> settings,
       List<Case> cases,
       Part part) {}
@@ -176,7 +183,7 @@ public final class Calibrator {
     var all = new LinkedHashSet<Case>();
     multiplied.forEach(type -> all.addAll(gemms(type)));
     attended.forEach(type -> all.addAll(attentions(type)));
-    numbers().forEach(number -> all.addAll(number.cases()));
+    quantities().forEach(quantity -> all.addAll(quantity.cases()));
     var batches = CalibrationCases.batches(all);
     long start = System.nanoTime();
     try (var progress =
@@ -219,7 +226,7 @@ public final class Calibrator {
                 machine.costs())
             // They are a part of the attention's rates.
             .with(Map.of("weights", "unlimited", "results", "unlimited"));
-    numbers().forEach(number -> machine = fitted(number));
+    quantities().forEach(quantity -> machine = fitted(quantity));
     gemm.keySet().stream()
         .filter(type -> !multiplied.contains(type) && !(host && type == DType.TF32))
         .forEach(type -> missing.add("gemm " + type));
@@ -393,8 +400,8 @@ public final class Calibrator {
   // Other numbers.
 
   /// Returns the other numbers, in the order in which they are measured.
-  private List<Number> numbers() {
-    var all = new ArrayList<Number>();
+  private List<Quantity> quantities() {
+    var all = new ArrayList<Quantity>();
     var compute = machine.compute();
     var links = machine.links();
     var costs = machine.costs();
@@ -414,21 +421,22 @@ public final class Calibrator {
       } else {
         var link = links.inside();
         all.add(
-            number(
+            quantity(
                 LINK,
                 link.bytesPerSecond(),
-                value -> new Link(Math.rint(value), link.latencyNanos()).toString(),
+                value -> new Link(digits(value), link.latencyNanos()).toString(),
                 copied(ENGINE).subList(PART_ROWS.size() - 1, PART_ROWS.size()),
                 Part.COPYING));
         all.add(
             bandwidth("worker bandwidth", links.bytesPerWorker(), copied(WORKER), Part.COPYING));
       }
       all.add(
-          new Number(
+          new Quantity(
               "computation beside copies",
               1,
               1,
-              value -> Map.of("computation beside copies", Double.toString(value)),
+              MOST_CHANGE,
+              value -> Map.of("computation beside copies", Double.toString(digits(value))),
               besideCopies(),
               Part.MULTIPLYING));
     }
@@ -439,10 +447,11 @@ public final class Calibrator {
             "launch of a signal", costs.launchSignal(),
             "launch of a mark", costs.launchMark());
     all.add(
-        new Number(
+        new Quantity(
             "launches",
             1,
             0,
+            MOST_CHANGE,
             factor -> {
               var settings = new LinkedHashMap<String, String>();
               launched.forEach((name, nanos) -> settings.put(name, duration(nanos * factor)));
@@ -450,25 +459,32 @@ public final class Calibrator {
             },
             tiny(Overlap.pipelined(SPLITS.getLast())),
             Part.ENQUEUING));
-    all.add(cost("synchronize", costs.synchronize(), tiny(Overlap.unfused())));
+    all.add(cost("synchronize", (double) costs.synchronize(), tiny(Overlap.unfused())));
     if (group.size() > 1) {
-      all.add(cost("signal inside a host", costs.signalInside(), tiny(ENGINE)));
-      all.add(cost("event", costs.event(), tiny(Overlap.pipelined(SPLITS.getLast()))));
+      all.add(cost("signal inside a host", (double) costs.signalInside(), tiny(ENGINE)));
+      all.add(cost("event", (double) costs.event(), tiny(Overlap.pipelined(SPLITS.getLast()))));
     }
     return all;
   }
 
-  private static Number number(
+  private static Quantity quantity(
       String name, double before, DoubleFunction<String> text, List<Case> cases, Part part) {
-    return new Number(name, before, 0, value -> Map.of(name, text.apply(value)), cases, part);
+    double most = part == Part.ITERATION ? MOST_COST_NANOS : Double.POSITIVE_INFINITY;
+    return new Quantity(
+        name, before, 0, most, value -> Map.of(name, text.apply(value)), cases, part);
   }
 
-  private static Number bandwidth(String name, double before, List<Case> cases, Part part) {
-    return number(name, before, value -> new Link(Math.rint(value), 0).toString(), cases, part);
+  private static Quantity bandwidth(String name, double before, List<Case> cases, Part part) {
+    return quantity(name, before, value -> new Link(digits(value), 0).toString(), cases, part);
   }
 
-  private static Number cost(String name, double before, List<Case> cases) {
-    return number(name, before, Calibrator::duration, cases, Part.ITERATION);
+  private static Quantity cost(String name, double before, List<Case> cases) {
+    return quantity(name, before, Calibrator::duration, cases, Part.ITERATION);
+  }
+
+  /// Returns a number with the digits that a measurement has.
+  private static double digits(double value) {
+    return BigDecimal.valueOf(value).round(DIGITS).doubleValue();
   }
 
   private static String duration(double nanos) {
@@ -477,13 +493,13 @@ public final class Calibrator {
 
   /// Returns a conversion, shown by a multiplication of so small a depth that conversions take most
   /// of its time. The output of fp8 is of another type.
-  private Number conversion(String direction, DType type, double before, Part part) {
+  private Quantity conversion(String direction, DType type, double before, Part part) {
     var given =
         new Case(gathered(CONVERTED_ROWS, PART_COLUMNS, CONVERTED_DEPTH, type), Overlap.unfused());
-    return number(
+    return quantity(
         "conversion %s %s".formatted(direction, type),
         before,
-        value -> Double.toString(Math.rint(value)),
+        value -> Double.toString(digits(value)),
         part == Part.MULTIPLYING && type.isFp8() ? List.of() : List.of(given),
         part);
   }
@@ -525,16 +541,16 @@ public final class Calibrator {
   /// Returns the machine with a number such that the simulated times are the measured ones, by
   /// halving the range of its logarithm; and the same machine, with the number missing, if no
   /// plausible value does it.
-  private Machine fitted(Number number) {
-    double low = Math.max(number.least(), number.before() / MOST_CHANGE);
-    double high = number.before() * MOST_CHANGE;
+  private Machine fitted(Quantity quantity) {
+    double low = Math.max(quantity.least(), quantity.before() / MOST_CHANGE);
+    double high = Math.min(quantity.most(), quantity.before() * MOST_CHANGE);
     double lowError = error(number, low);
     double highError = error(number, high);
-    if (low == number.least() && lowError > 0 && highError > lowError) {
-      return machine.with(number.settings().apply(low));
+    if (low == quantity.least() && lowError > 0 && highError > lowError) {
+      return machine.with(quantity.settings().apply(low));
     }
     if (!(lowError * highError < 0)) {
-      missing.add(number.name());
+      missing.addAll(quantity.settings().apply(quantity.before()).keySet());
       return machine;
     }
     for (int halving = 0; halving < HALVINGS; halving++) {
@@ -545,16 +561,17 @@ public final class Calibrator {
         low = middle;
       }
     }
-    return machine.with(number.settings().apply(Math.sqrt(low * high)));
+    return machine.with(quantity.settings().apply(Math.sqrt(low * high)));
   }
 
   /// Returns the mean logarithm of simulated ÷ measured times; not a number if there are none.
-  private double error(Number number, double value) {
-    var with = machine.with(number.settings().apply(value));
-    return number.cases().stream()
+  private double error(Quantity quantity, double value) {
+    var with = machine.with(quantity.settings().apply(value));
+    return quantity.cases().stream()
         .mapToDouble(
             each ->
-                Math.log(simulated(with, each, number.part()) / cases.nanos(each, number.part())))
+                Math.log(
+                    simulated(with, each, quantity.part()) / cases.nanos(each, quantity.part())))
         .average()
         .orElse(Double.NaN);
   }

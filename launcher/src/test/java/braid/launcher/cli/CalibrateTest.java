@@ -29,7 +29,7 @@ class CalibrateTest {
     var file = Calibration.file(directory.resolve("cache"), device, 2);
     assertThat(ran.out())
         .startsWith("2 ranks of this host, calibrated on " + device)
-        .contains("GEMM fp32", "sums", "not measured here", "written to " + file);
+        .contains("GEMM fp32", "reduce bandwidth", "not measured here", "written to " + file);
     var machine = Machine.parse(Files.readString(file));
     var calibration = machine.calibration().orElseThrow();
     assertThat(calibration.ranks()).isEqualTo(2);
