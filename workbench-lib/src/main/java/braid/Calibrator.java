@@ -544,8 +544,8 @@ public final class Calibrator {
   private Machine fitted(Quantity quantity) {
     double low = Math.max(quantity.least(), quantity.before() / MOST_CHANGE);
     double high = Math.min(quantity.most(), quantity.before() * MOST_CHANGE);
-    double lowError = error(number, low);
-    double highError = error(number, high);
+    double lowError = error(quantity, low);
+    double highError = error(quantity, high);
     if (low == quantity.least() && lowError > 0 && highError > lowError) {
       return machine.with(quantity.settings().apply(low));
     }
@@ -555,7 +555,7 @@ public final class Calibrator {
     }
     for (int halving = 0; halving < HALVINGS; halving++) {
       double middle = Math.sqrt(low * high);
-      if (error(number, middle) > 0 == highError > 0) {
+      if (error(quantity, middle) > 0 == highError > 0) {
         high = middle;
       } else {
         low = middle;
