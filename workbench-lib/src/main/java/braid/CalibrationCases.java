@@ -16,17 +16,18 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedSet;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /// Pipelines that a calibration measures in passes, and the lowest times of each: other load only
-/// adds time. Within a pass it is the time of the slowest rank, because an iteration lasts as long
-/// as the slowest.
+/// adds time. Within a pass it is the median of some runs on the slowest rank, because an iteration
+/// lasts as long as the slowest.
 final class CalibrationCases {
   /// Pipelines whose memory exists at once.
   private static final int BATCH = 20;
 
   /// Runs of each pipeline in a pass.
-  private static final int RUNS = 3;
+  private static final int RUNS = 5;
 
   private static final int TIMED_RUNS = 15;
 
@@ -54,7 +55,7 @@ final class CalibrationCases {
     }
 
     /// Returns the time of this part's spans.
-    double nanos(List<Span> spans) {
+    long nanos(List<Span> spans) {
       return spans.stream().filter(this::contains).mapToLong(Span::nanos).sum();
     }
   }
@@ -132,7 +133,7 @@ final class CalibrationCases {
           switch (part) {
             case ENQUEUING -> timed ? median(pipeline.timeEnqueuing(TIMED_RUNS)) : 0;
             case ITERATION -> timed ? median(pipeline.time(TIMED_RUNS, Timing.LATENCY)) : 0;
-            default -> part.nanos(spans) / RUNS;
+            default -> median(spans.stream().mapToLong(part::nanos).toArray());
           });
     }
   }
@@ -159,14 +160,19 @@ final class CalibrationCases {
     return pipeline;
   }
 
-  private List<Span> spans(Pipeline pipeline) {
+  /// Returns the spans of each run.
+  private List<List<Span>> spans(Pipeline pipeline) {
     var streams = pipeline.streams();
     group.barrier();
     long origin = System.nanoTime();
     streams.forEach(stream -> stream.record(origin));
     for (int run = 0; run < RUNS; run++) {
-      pipeline.run();
+      pipeline.run(run);
     }
-    return streams.stream().flatMap(stream -> stream.recorded().stream()).toList();
+    return List.copyOf(
+        streams.stream()
+            .flatMap(stream -> stream.recorded().stream())
+            .collect(Collectors.groupingBy(Span::iteration))
+            .values());
   }
 }

@@ -580,9 +580,9 @@ public final class Calibrator {
   private double simulated(Machine on, Case given, Part part) {
     var schedule = given.schedule(group.size());
     return switch (part) {
-      case ENQUEUING -> on.launchNanos(schedule, ROOT);
+      case ENQUEUING -> (double) on.launchNanos(schedule, ROOT);
       case ITERATION -> schedule.simulate(on, SIMULATED).summary().medianNanos();
-      default -> part.nanos(schedule.simulate(on, 1).profiles().getFirst().spans());
+      default -> (double) part.nanos(schedule.simulate(on, 1).profiles().getFirst().spans());
     };
   }
 }
