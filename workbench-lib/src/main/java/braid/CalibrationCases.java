@@ -11,6 +11,7 @@ import braid.model.Tuning;
 import braid.schedule.Schedule;
 import java.nio.ByteBuffer;
 import java.nio.DoubleBuffer;
+import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
@@ -19,9 +20,9 @@ import java.util.SequencedSet;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/// Pipelines that a calibration measures in passes, and the lowest times of each: other load only
-/// adds time. Within a pass it is the median of some runs on the slowest rank, because an iteration
-/// lasts as long as the slowest.
+/// Pipelines that a calibration measures in passes. A time is the lower quartile of all passes:
+/// other load adds time to some, and a processor is faster than usual in a few. Within a pass it is
+/// the median of some runs on the slowest rank, because an iteration lasts as long as the slowest.
 final class CalibrationCases {
   /// Pipelines whose memory exists at once.
   private static final int BATCH = 20;
@@ -74,16 +75,23 @@ final class CalibrationCases {
   }
 
   private final ProcessGroup group;
-  private final Map<Case, Map<Part, Double>> lowest = new HashMap<>();
+  private final Map<Case, Map<Part, List<Double>>> times = new HashMap<>();
   private int subsets;
 
   CalibrationCases(ProcessGroup group) {
     this.group = group;
   }
 
-  /// Returns the lowest time of a part per iteration; infinite if it was not measured.
+  /// Returns the time of a part per iteration; not a number if it was not measured.
   double nanos(Case given, Part part) {
-    return lowest.getOrDefault(given, Map.of()).getOrDefault(part, Double.POSITIVE_INFINITY);
+    return ofPasses(times.getOrDefault(given, Map.of()).getOrDefault(part, List.of()));
+  }
+
+  /// Returns the time that counts among those of all passes.
+  static double ofPasses(List<Double> nanos) {
+    return nanos.isEmpty()
+        ? Double.NaN
+        : Spread.quantile(nanos.stream().mapToDouble(Double::doubleValue).toArray(), 0.25);
   }
 
   /// Returns the cases in parts, whose pipelines exist at once.
@@ -107,16 +115,16 @@ final class CalibrationCases {
     }
     var slowest = new double[mine.capacity() / Double.BYTES];
     for (var each : group.gather(mine.array())) {
-      var numbers = ByteBuffer.wrap(each).asDoubleBuffer();
+      var others = ByteBuffer.wrap(each).asDoubleBuffer();
       for (int i = 0; i < slowest.length; i++) {
-        slowest[i] = Math.max(slowest[i], numbers.get(i));
+        slowest[i] = Math.max(slowest[i], others.get(i));
       }
     }
-    var times = DoubleBuffer.wrap(slowest);
+    var numbers = DoubleBuffer.wrap(slowest);
     for (var each : batch) {
-      var parts = lowest.computeIfAbsent(each, _ -> new EnumMap<>(Part.class));
+      var parts = times.computeIfAbsent(each, _ -> new EnumMap<>(Part.class));
       for (var part : Part.values()) {
-        parts.merge(part, times.get(), Math::min);
+        parts.computeIfAbsent(part, _ -> new ArrayList<>()).add(numbers.get());
       }
     }
   }
