@@ -170,7 +170,7 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
   /// Calibrates the machine, and measures combinations after each of its passes, one iteration at a
   /// time: both meet the same load of the machine. All ranks of a group call it together.
   ///
-  /// @param rounds number of passes, of which the one with the lowest time counts
+  /// @param rounds number of passes; times are lower quartiles of all
   public static MeasuredCombinations measure(ProcessGroup group, long seed, int count, int rounds) {
     boolean host = !group.onGpu();
     var combinations = combinations(seed, count, group.size(), host);
@@ -178,8 +178,8 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
     for (var each : combinations) {
       pipelines.add(CalibrationCases.build(group, new Case(each.problem(), each.tuning())));
     }
-    var lowest = new long[count];
-    Arrays.fill(lowest, Long.MAX_VALUE);
+    var times = new ArrayList<List<Double>>();
+    combinations.forEach(_ -> times.add(new ArrayList<>()));
     var machine =
         Calibrator.on(group)
             .measure(
@@ -196,12 +196,15 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
                       slowest[iteration] =
                           Arrays.stream(group.gather(mine[iteration])).max().orElseThrow();
                     }
-                    lowest[i] = Math.min(lowest[i], Math.round(Spread.quantile(slowest, 0.5)));
+                    times.get(i).add(Spread.quantile(slowest, 0.5));
                   }
                 });
     pipelines.forEach(Pipeline::close);
     return new MeasuredCombinations(
-        seed, group.size(), Arrays.stream(lowest).boxed().toList(), machine);
+        seed,
+        group.size(),
+        times.stream().map(each -> Math.round(CalibrationCases.ofPasses(each))).toList(),
+        machine);
   }
 
   /// Returns simulated ÷ measured times.

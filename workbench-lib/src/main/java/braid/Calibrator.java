@@ -40,10 +40,10 @@ import java.util.function.DoubleFunction;
 /// Machine machine = Calibrator.on(world).measure();
 /// ```
 ///
-/// All ranks run pipelines together, as a user's are run, and the lowest times count. The rates of
-/// multiplications and of attention by shape and type are measured directly. Every other number is
-/// chosen such that the simulated time of one part of some pipelines is the measured one, see
-/// [#quantities]: a number after those that its pipelines also depend on.
+/// All ranks run pipelines together, as a user's are run. The rates of multiplications and of
+/// attention by shape and type are measured directly. Every other number is chosen such that the
+/// simulated time of one part of some pipelines is the measured one, see [#quantities]: a number
+/// after those that its pipelines also depend on.
 ///
 /// What a pipeline cannot show, such as a link between hosts, keeps the value of the machine that
 /// the measurement begins with, and is listed as missing.

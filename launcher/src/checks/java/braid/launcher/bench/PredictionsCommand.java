@@ -66,7 +66,7 @@ final class PredictionsCommand implements Callable<Integer>, CheckCommand {
       names = "--rounds",
       paramLabel = "COUNT",
       description =
-          "Rounds of the calibration and the combinations in turns; the lowest time counts. Default: ${DEFAULT-VALUE}.")
+          "Rounds of the calibration and the combinations in turns. Default: ${DEFAULT-VALUE}.")
   private int rounds = 4;
 
   @Option(
