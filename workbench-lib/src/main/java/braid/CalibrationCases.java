@@ -30,8 +30,6 @@ final class CalibrationCases {
   /// Runs of each pipeline in a pass.
   private static final int RUNS = 5;
 
-  private static final int TIMED_RUNS = 15;
-
   /// Parts of an iteration that are measured.
   enum Part {
     MULTIPLYING,
@@ -63,10 +61,10 @@ final class CalibrationCases {
 
   /// A problem and its tuning.
   ///
-  /// @param timed true if its iterations are timed too, and not only its spans
-  record Case(Problem problem, Tuning tuning, boolean timed) {
+  /// @param timed number of iterations that are timed, besides the spans
+  record Case(Problem problem, Tuning tuning, int timed) {
     Case(Problem problem, Tuning tuning) {
-      this(problem, tuning, false);
+      this(problem, tuning, 0);
     }
 
     Schedule schedule(int ranks) {
@@ -134,13 +132,13 @@ final class CalibrationCases {
   }
 
   /// Adds this rank's times, in the order of the parts.
-  private void measure(Pipeline pipeline, boolean timed, ByteBuffer mine) {
+  private void measure(Pipeline pipeline, int timed, ByteBuffer mine) {
     var spans = spans(pipeline);
     for (var part : Part.values()) {
       mine.putDouble(
           switch (part) {
-            case ENQUEUING -> timed ? median(pipeline.timeEnqueuing(TIMED_RUNS)) : 0;
-            case ITERATION -> timed ? median(pipeline.time(TIMED_RUNS, Timing.LATENCY)) : 0;
+            case ENQUEUING -> timed > 0 ? median(pipeline.timeEnqueuing(timed)) : 0;
+            case ITERATION -> timed > 0 ? median(pipeline.time(timed, Timing.LATENCY)) : 0;
             default -> median(spans.stream().mapToLong(part::nanos).toArray());
           });
     }

@@ -33,6 +33,7 @@ import java.util.SequencedSet;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.DoubleFunction;
+import java.util.stream.Stream;
 
 /// Measures the machine that a group's ranks run on, for simulations.
 ///
@@ -85,6 +86,11 @@ public final class Calibrator {
   private static final List<Integer> PART_ROWS = List.of(64, 1024, 4096);
 
   private static final int PART_COLUMNS = 1024;
+
+  /// Timed iterations of pipelines with little work, and of others.
+  private static final int MANY_RUNS = 15;
+
+  private static final int FEW_RUNS = 5;
   private static final int CONVERTED_ROWS = 256;
   private static final int CONVERTED_DEPTH = 64;
   private static final List<Integer> SPLITS = List.of(1, 4, 8);
@@ -105,12 +111,13 @@ public final class Calibrator {
 
   /// A number of the machine, and the part of pipelines that shows it.
   ///
+  /// @param names names of what is missing if it is not measured
   /// @param before its value before the measurement
   /// @param least its least value
   /// @param most its largest value
   /// @param settings settings of the machine with a value
   private record Quantity(
-      String name,
+      List<String> names,
       double before,
       double least,
       double most,
@@ -432,7 +439,7 @@ public final class Calibrator {
       }
       all.add(
           new Quantity(
-              "computation beside copies",
+              List.of("computation beside copies"),
               1,
               1,
               MOST_CHANGE,
@@ -448,7 +455,11 @@ public final class Calibrator {
             "launch of a mark", costs.launchMark());
     all.add(
         new Quantity(
-            "launches",
+            List.of(
+                "launch of a copy",
+                "launch of a computation",
+                "launch of a signal",
+                "launch of a mark"),
             1,
             0,
             MOST_CHANGE,
@@ -464,14 +475,65 @@ public final class Calibrator {
       all.add(cost("signal inside a host", (double) costs.signalInside(), tiny(ENGINE)));
       all.add(cost("event", (double) costs.event(), tiny(Overlap.pipelined(SPLITS.getLast()))));
     }
+    if (host && group.size() > 1) {
+      all.add(
+          new Quantity(
+              List.of("multiplications beside other work"),
+              1,
+              0,
+              MOST_CHANGE,
+              this::multiplying,
+              whole(true),
+              Part.ITERATION));
+      all.add(bandwidth("reduce bandwidth", compute.reduceBytes(), whole(false), Part.ITERATION));
+    }
     return all;
+  }
+
+  /// Returns the settings of all rates of multiplications, multiplied by a factor.
+  private Map<String, String> multiplying(double factor) {
+    var settings = new LinkedHashMap<String, String>();
+    for (var line : machine.toString().lines().filter(each -> each.startsWith("gemm ")).toList()) {
+      var points = new ArrayList<String>();
+      for (var point : line.substring(line.indexOf('=') + 1).strip().split(" ", -1)) {
+        int colon = point.indexOf(':');
+        double rate = Double.parseDouble(point.substring(colon + 1)) * factor;
+        points.add(point.substring(0, colon + 1) + digits(rate));
+      }
+      settings.put(line.substring(0, line.indexOf('=')).strip(), String.join(" ", points));
+    }
+    return settings;
+  }
+
+  /// Returns whole pipelines of the host. There they take longer than their parts, whose data stays
+  /// in the caches of a core.
+  private List<Case> whole(boolean gathers) {
+    int size = 1016;
+    var specs =
+        gathers
+            ? List.of(gathered(2048, 632, size, DType.FP32), gathered(1024, 888, 1400, DType.FP32))
+            : List.of(
+                GemmSpec.gemmReduceScatter(2048, size, 440 * group.size()),
+                GemmSpec.gemmAllReduce(2048, 888, 440 * group.size()),
+                GemmSpec.gemmAllReduce(1024, 1400, 632 * group.size()));
+    return specs.stream()
+        .flatMap(
+            spec ->
+                Stream.of(Overlap.unfused(), Overlap.direct(2), Overlap.pipelined(4))
+                    .map(tuning -> new Case(spec, tuning, FEW_RUNS)))
+        .toList();
   }
 
   private static Quantity quantity(
       String name, double before, DoubleFunction<String> text, List<Case> cases, Part part) {
-    double most = part == Part.ITERATION ? MOST_COST_NANOS : Double.POSITIVE_INFINITY;
     return new Quantity(
-        name, before, 0, most, value -> Map.of(name, text.apply(value)), cases, part);
+        List.of(name),
+        before,
+        0,
+        Double.POSITIVE_INFINITY,
+        value -> Map.of(name, text.apply(value)),
+        cases,
+        part);
   }
 
   private static Quantity bandwidth(String name, double before, List<Case> cases, Part part) {
@@ -479,7 +541,14 @@ public final class Calibrator {
   }
 
   private static Quantity cost(String name, double before, List<Case> cases) {
-    return quantity(name, before, Calibrator::duration, cases, Part.ITERATION);
+    return new Quantity(
+        List.of(name),
+        before,
+        0,
+        MOST_COST_NANOS,
+        value -> Map.of(name, duration(value)),
+        cases,
+        Part.ITERATION);
   }
 
   /// Returns a number with the digits that a measurement has.
@@ -533,9 +602,11 @@ public final class Calibrator {
     int rows = sizes(type).rows().getFirst() * SPLITS.getLast() * group.size();
     int size = sizes(type).others().getFirst();
     return List.of(
-        new Case(gathered(rows, size, size, type), tuning, true),
+        new Case(gathered(rows, size, size, type), tuning, MANY_RUNS),
         new Case(
-            GemmSpec.gemmReduceScatter(rows, size, size * group.size()).dtype(type), tuning, true));
+            GemmSpec.gemmReduceScatter(rows, size, size * group.size()).dtype(type),
+            tuning,
+            MANY_RUNS));
   }
 
   /// Returns the machine with a number such that the simulated times are the measured ones, by
@@ -550,7 +621,7 @@ public final class Calibrator {
       return machine.with(quantity.settings().apply(low));
     }
     if (!(lowError * highError < 0)) {
-      missing.addAll(quantity.settings().apply(quantity.before()).keySet());
+      missing.addAll(quantity.names());
       return machine;
     }
     for (int halving = 0; halving < HALVINGS; halving++) {
