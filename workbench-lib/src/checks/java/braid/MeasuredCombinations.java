@@ -125,8 +125,11 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
     }
 
     double simulatedNanos(Machine machine, int ranks) {
-      var on = machine.links().serial() ? machine.withLink(link) : machine;
-      return Schedule.of(problem, tuning, ranks).simulate(on, SIMULATED).summary().medianNanos();
+      var linked = machine.links().serial() ? machine.withLink(link) : machine;
+      return Schedule.of(problem, tuning, ranks)
+          .simulate(linked, SIMULATED)
+          .summary()
+          .medianNanos();
     }
 
     private String pattern() {
@@ -218,7 +221,7 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
   }
 
   /// Returns the same times with another machine.
-  public MeasuredCombinations on(Machine other) {
+  public MeasuredCombinations predictedOn(Machine other) {
     return new MeasuredCombinations(seed, ranks, nanos, other);
   }
 

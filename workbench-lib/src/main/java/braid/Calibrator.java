@@ -637,23 +637,23 @@ public final class Calibrator {
 
   /// Returns the mean logarithm of simulated ÷ measured times; not a number if there are none.
   private double error(Quantity quantity, double value) {
-    var with = machine.with(quantity.settings().apply(value));
+    var changed = machine.with(quantity.settings().apply(value));
     return quantity.cases().stream()
         .mapToDouble(
             each ->
                 Math.log(
-                    simulated(with, each, quantity.part()) / cases.nanos(each, quantity.part())))
+                    simulated(changed, each, quantity.part()) / cases.nanos(each, quantity.part())))
         .average()
         .orElse(Double.NaN);
   }
 
   /// Returns the simulated time of a part of an iteration on rank 0.
-  private double simulated(Machine on, Case given, Part part) {
+  private double simulated(Machine described, Case given, Part part) {
     var schedule = given.schedule(group.size());
     return switch (part) {
-      case ENQUEUING -> (double) on.launchNanos(schedule, ROOT);
-      case ITERATION -> schedule.simulate(on, SIMULATED).summary().medianNanos();
-      default -> (double) part.nanos(schedule.simulate(on, 1).profiles().getFirst().spans());
+      case ENQUEUING -> (double) described.launchNanos(schedule, ROOT);
+      case ITERATION -> schedule.simulate(described, SIMULATED).summary().medianNanos();
+      default -> (double) part.nanos(schedule.simulate(described, 1).profiles().getFirst().spans());
     };
   }
 }

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.MeasuredCombinations.Errors;
 import braid.schedule.simulation.Machine;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
@@ -39,7 +41,7 @@ class MeasuredCombinationsTest {
   void aWorseSimulationFailsTheCheck() {
     var recorded = MeasuredCombinations.recordedErrors(measured(1.25).text());
     assertThat(MeasuredCombinations.worsened(recorded, measured(1.5).errors()))
-        .hasSameSizeAs(recorded)
+        .hasSize(recorded.size())
         .contains("all: the median error must be at most 1.1 × 20.00% but was 33.33%");
   }
 
@@ -50,6 +52,28 @@ class MeasuredCombinationsTest {
         .containsExactly("all: the median error must be at most 1.1 × 5.00% but was 5.60%");
     assertThat(MeasuredCombinations.worsened(recorded(), new TreeMap<>()))
         .containsExactly("all: recorded but not measured; record again");
+  }
+
+  /// Times and machine are those of a run of `bench predictions` with this seed.
+  @Test
+  void recordedTimesArePredictedNoWorse() throws IOException {
+    try (var file = MeasuredCombinationsTest.class.getResourceAsStream("/braid/predictions.txt")) {
+      assertThat(file).isNotNull();
+      var text = new String(file.readAllBytes(), StandardCharsets.UTF_8);
+      var measured = MeasuredCombinations.parse(text);
+      assertThat(measured.nanos()).hasSize(40);
+      assertThat(
+              MeasuredCombinations.worsened(
+                  MeasuredCombinations.recordedErrors(text), measured.errors()))
+          .isEmpty();
+      assertThat(
+              measured
+                  .predictedOn(Machine.named("h200x8").with(Map.of("one copy at a time", "yes")))
+                  .errors()
+                  .get("all")
+                  .median())
+          .isGreaterThan(0.5);
+    }
   }
 
   private static SortedMap<String, Double> recorded() {

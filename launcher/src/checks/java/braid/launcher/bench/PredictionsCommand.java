@@ -140,7 +140,7 @@ final class PredictionsCommand implements Callable<Integer>, CheckCommand {
     out.println(measured.table());
     out.println(measured.errorTable());
     out.println(plain.title());
-    out.println(measured.on(plain).errorTable());
+    out.println(measured.predictedOn(plain).errorTable());
     var worse =
         MeasuredCombinations.worsened(
             MeasuredCombinations.recordedErrors(before), measured.errors());

@@ -38,7 +38,8 @@ public record Calibration(
   ///
   /// @param cache cache folder, `BRAID_CACHE`
   public static Path file(Path cache, String device, int ranks) {
-    return MachineCache.calibrated(cache, device, ranks);
+    var name = "calibrated-%s-%d-ranks".formatted(device, ranks);
+    return cache.resolve("machines").resolve(name.replaceAll("[^A-Za-z0-9._-]+", "_") + ".txt");
   }
 
   /// Returns "calibrated on NVIDIA H200, 2026-11-26".

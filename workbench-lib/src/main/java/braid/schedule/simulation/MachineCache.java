@@ -61,7 +61,7 @@ final class MachineCache {
 
   /// Returns what `braid calibrate` measured last with that device and number of ranks.
   static Optional<Machine> calibration(Path cache, String device, int ranks) {
-    var file = calibrated(cache, device, ranks);
+    var file = Calibration.file(cache, device, ranks);
     try {
       return Optional.of(Machine.parse(Files.readString(file)));
     } catch (NoSuchFileException e) {
@@ -72,13 +72,6 @@ final class MachineCache {
               .formatted(file, e.getMessage()),
           e);
     }
-  }
-
-  /// Returns the file of [#calibration].
-  static Path calibrated(Path cache, String device, int ranks) {
-    return cache
-        .resolve(FOLDER)
-        .resolve(words("calibrated-%s-%d-ranks".formatted(device, ranks)) + ".txt");
   }
 
   private static String words(String text) {
