@@ -154,12 +154,16 @@ record AutoTuning(ProcessGroup group, Problem problem, MemoryKind kind, Decision
     return properties.getProperty("version", "development");
   }
 
-  /// Versions of everything that may change times.
   SequencedMap<String, String> versions() {
+    return versions(group);
+  }
+
+  /// Versions of everything that may change times.
+  static SequencedMap<String, String> versions(ProcessGroup group) {
     var versions = new LinkedHashMap<String, String>();
     versions.put("braid", braid());
     versions.put("java", Runtime.version().toString());
-    if (backend() == BackendKind.HOST) {
+    if (group.context().backend().kind() == BackendKind.HOST) {
       versions.put("openblas", BlasBuild.load().config().strip());
     } else {
       try (var nvml = Nvml.open()) {

@@ -615,7 +615,12 @@ public final class Pipeline implements Chainable, AutoCloseable {
   /// Runs one iteration and waits for its end on this rank. Then the results are in this rank's
   /// memory, and no other rank accesses this memory for the iteration any more.
   public void run() {
-    lease.run(0);
+    run(0);
+  }
+
+  /// @param iteration number of the iteration in its spans
+  void run(int iteration) {
+    lease.run(iteration);
   }
 
   /// Runs the iterations and returns the nanoseconds of each on this rank, in the backend's default

@@ -161,7 +161,7 @@ final class Search {
     return backend.kind() == BackendKind.HOST
         ? Machine.ofThisHost(group.context().env().local().size())
             .withLink(Link.parse(backend.link()))
-        : Machine.nearest(backend.deviceName());
+        : Machine.nearest(backend.deviceName(), group.context().env().local().size());
   }
 
   /// Returns the predicted time of an iteration; 0 if it cannot be simulated.

@@ -13,6 +13,7 @@ import picocli.CommandLine.Spec;
     subcommands = {
       FrontCommand.class,
       GpuCommand.class,
+      PredictionsCommand.class,
       FrontProbe.class,
     },
     mixinStandardHelpOptions = true,
@@ -23,6 +24,7 @@ public final class BenchCommand implements Runnable, CheckCommand {
 
   @Override
   public void run() {
-    throw new ParameterException(spec.commandLine(), "a command is missing: front or gpu");
+    throw new ParameterException(
+        spec.commandLine(), "a command is missing: front, gpu or predictions");
   }
 }

@@ -131,6 +131,7 @@ public final class GpuCommand implements Callable<Integer>, CheckCommand {
     var described = machine(options.backend());
     Map<String, Map<String, Double>> predicted =
         described.map(each -> GpuTable.predicted(workloads, each)).orElse(Map.of());
+    described.ifPresent(each -> print("predicting on " + each.title()));
     var title =
         options.backend().sharesGpus()
             ? Optional.of(

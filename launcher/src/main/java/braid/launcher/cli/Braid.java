@@ -1,6 +1,7 @@
 package braid.launcher.cli;
 
 import braid.launcher.ProcessExit;
+import braid.launcher.cli.calibrate.CalibrateCommand;
 import braid.launcher.cli.doctor.DoctorCommand;
 import braid.launcher.cli.experiment.CompareCommand;
 import braid.launcher.cli.experiment.RunsCommand;
@@ -32,6 +33,7 @@ import picocli.CommandLine.Spec;
       ExecCommand.class,
       RerunCommand.class,
       TuneCommand.class,
+      CalibrateCommand.class,
       RunsCommand.class,
       CompareCommand.class,
       LabCommand.class,
@@ -113,6 +115,7 @@ public final class Braid implements Runnable {
                     || command instanceof ExecCommand
                     || command instanceof RerunCommand
                     || command instanceof TuneCommand
+                    || command instanceof CalibrateCommand
                     || (command instanceof CompareCommand compare && compare.runsCells())
                     || (command instanceof CheckCommand check && check.runsCells()));
   }

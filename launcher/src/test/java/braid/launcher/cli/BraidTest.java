@@ -188,7 +188,7 @@ class BraidTest {
     assertThat(ran.exitCode()).isEqualTo(2);
     assertThat(ran.err())
         .startsWith(
-            "braid: command must be one of run, exec, rerun, tune, runs, compare, lab, kernel, doctor")
+            "braid: command must be one of run, exec, rerun, tune, calibrate, runs, compare, lab, kernel, doctor")
         .endsWith("but was rnu; did you mean run? (see braid --help)\n");
     assertThat(Ran.here().err()).isEqualTo("braid: a command is missing (see braid --help)\n");
   }

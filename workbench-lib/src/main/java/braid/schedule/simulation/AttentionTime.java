@@ -44,16 +44,15 @@ final class AttentionTime {
   private static double multiplied(Attend attend, Hardware machine) {
     var spec = attend.spec();
     var compute = machine.compute();
-    double widened = machine.conversionNanos(spec.dtype(), elements(attend));
+    double widened = machine.wideningNanos(spec.dtype(), elements(attend));
     var type = compute.widened().containsKey(spec.dtype()) ? DType.FP32 : spec.dtype();
-    double rows = attend.query().rows();
-    double keys = multipliedPairs(attend) / rows;
+    double keys = multipliedPairs(attend) / attend.query().rows();
+    // As if they were the rows of one head.
+    double rows = (double) attend.query().rows() * spec.heads();
     var rates = compute.attention().get(type);
     if (rates != null) {
-      return widened + 2 * spec.heads() * rates.nanos(rows, keys, spec.headSize());
+      return widened + 2 * rates.nanos(rows, keys, spec.headSize());
     }
-    // As if they were the rows of one head.
-    rows *= spec.heads();
     return widened
         + machine.gemmNanos(type, rows, keys, spec.headSize())
         + machine.gemmNanos(type, rows, spec.headSize(), keys);

@@ -10,8 +10,10 @@ final class ComputePool implements EventQueue.Target {
   private static final double DONE_NANOS = 0.01;
 
   private final double units;
+  private final double besideCopies;
   private final EventQueue queue;
   private final List<Task> tasks = new ArrayList<>();
+  private int copies;
   private long lastNanos;
   private int version;
 
@@ -24,6 +26,7 @@ final class ComputePool implements EventQueue.Target {
   static final class Task {
     private final double demand;
     private final double weight;
+    private final boolean copies;
     private final Owner owner;
 
     /// Remaining time with all demanded units.
@@ -32,16 +35,19 @@ final class ComputePool implements EventQueue.Target {
     private double speed;
     private boolean full;
 
-    private Task(double nanos, double demand, double weight, Owner owner) {
+    private Task(double nanos, double demand, double weight, boolean copies, Owner owner) {
       this.remainingNanos = nanos;
       this.demand = demand;
       this.weight = weight;
+      this.copies = copies;
       this.owner = owner;
     }
   }
 
-  ComputePool(double units, EventQueue queue) {
+  /// @param besideCopies time of a computation beside copies ÷ its time alone
+  ComputePool(double units, double besideCopies, EventQueue queue) {
     this.units = units;
+    this.besideCopies = besideCopies;
     this.queue = queue;
   }
 
@@ -49,12 +55,20 @@ final class ComputePool implements EventQueue.Target {
   ///
   /// @param nanos its time with all demanded units; infinite until [#remove]
   /// @param demand number of units that it demands
-  Task add(long now, double nanos, double demand, double weight, Owner owner) {
+  /// @param copies true if it copies, and so is not slowed by copies
+  Task add(long now, double nanos, double demand, double weight, boolean copies, Owner owner) {
     advance(now);
-    var task = new Task(nanos, demand, weight, owner);
+    var task = new Task(nanos, demand, weight, copies, owner);
     tasks.add(task);
     share(now);
     return task;
+  }
+
+  /// Adds copies in flight, or removes them.
+  void copying(long now, int change) {
+    advance(now);
+    copies += change;
+    share(now);
   }
 
   void remove(long now, Task task) {
@@ -108,6 +122,9 @@ final class ComputePool implements EventQueue.Target {
     for (var task : tasks) {
       if (!task.full) {
         task.speed = free * task.weight / weights / task.demand;
+      }
+      if (copies > 0 && !task.copies) {
+        task.speed /= besideCopies;
       }
       soonest = Math.min(soonest, task.remainingNanos / task.speed);
     }

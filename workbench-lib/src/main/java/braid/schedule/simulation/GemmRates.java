@@ -46,6 +46,12 @@ public record GemmRates(
     return new GemmRates(List.of(1), List.of(1), List.of(1), List.of(gflops));
   }
 
+  /// Returns all rates multiplied by a factor.
+  GemmRates times(double factor) {
+    return new GemmRates(
+        rows, columns, depths, gflops.stream().map(each -> each * factor).toList());
+  }
+
   private static List<Integer> ascending(String name, List<Integer> sizes) {
     for (int i = 0; i < sizes.size(); i++) {
       if (sizes.get(i) <= (i == 0 ? 0 : sizes.get(i - 1))) {

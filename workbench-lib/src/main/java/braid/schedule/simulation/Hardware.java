@@ -43,29 +43,35 @@ public interface Hardware {
   /// @param yieldingShare share of a unit that a yielding lane gets, relative to 1 for another lane
   /// @param batched true if the tiles of a gemm run as one multiplication
   /// @param memoryUnits number of units that copying or adding memory occupies
+  /// @param besideCopies time of a computation while a copy of the rank is in flight ÷ its time
+  ///   alone, besides the units that copies occupy
   /// @param copyBytes bytes per second that a copy within the rank moves
   /// @param reduceBytes bytes per second that a sum reads and writes
   /// @param weights attention scores per second that are replaced by their weights
   /// @param results rows of one head, per second, of a partial result of attention that are read
   ///   and written
   /// @param gemm multiplication rates by type
-  /// @param attention rates of the two multiplications of a tile of attention by type: queries are
-  ///   rows, keys columns, and the head size is the depth. The largest size is a full tile. Types
-  ///   without have the rates of other multiplications
-  /// @param widened elements per second that are converted, for types that are multiplied as fp32
+  /// @param attention rates of the two multiplications of attention by type: queries of all heads
+  ///   are rows, keys columns, and the head size is the depth. Types without have the rates of
+  ///   other multiplications
+  /// @param widened elements per second that are converted to fp32, for types that are multiplied
+  ///   as fp32
+  /// @param narrowed elements per second that are converted from fp32, for the same types
   record Compute(
       int units,
       int sharers,
       double yieldingShare,
       boolean batched,
       int memoryUnits,
+      double besideCopies,
       double copyBytes,
       double reduceBytes,
       double weights,
       double results,
       SortedMap<DType, GemmRates> gemm,
       SortedMap<DType, GemmRates> attention,
-      SortedMap<DType, Double> widened) {
+      SortedMap<DType, Double> widened,
+      SortedMap<DType, Double> narrowed) {
     public Compute {
       atLeast("compute units", units, 1);
       atLeast("ranks sharing the units", sharers, 1);
@@ -79,10 +85,42 @@ public interface Hardware {
             "yielding share must be more than 0 and at most 1 but was %s; 1 for no priorities"
                 .formatted(yieldingShare));
       }
+      if (!(besideCopies >= 1 && besideCopies < Double.POSITIVE_INFINITY)) {
+        throw new BraidException(
+            "computation beside copies must take 1 times its time alone or more but took %s; 1 for no contention"
+                .formatted(besideCopies));
+      }
       widened.forEach((type, rate) -> positive("conversion of " + type, rate));
+      narrowed.forEach((type, rate) -> positive("conversion to " + type, rate));
+      if (!widened.keySet().equals(narrowed.keySet())) {
+        throw new BraidException(
+            "types that are converted must be the same both ways but were %s and %s; add the missing conversion"
+                .formatted(widened.keySet(), narrowed.keySet()));
+      }
       gemm = Collections.unmodifiableSortedMap(new TreeMap<>(gemm));
       attention = Collections.unmodifiableSortedMap(new TreeMap<>(attention));
       widened = Collections.unmodifiableSortedMap(new TreeMap<>(widened));
+      narrowed = Collections.unmodifiableSortedMap(new TreeMap<>(narrowed));
+    }
+
+    /// Returns these resources with other multiplication rates, in GEMMs and in attention.
+    public Compute multiplying(
+        SortedMap<DType, GemmRates> gemmRates, SortedMap<DType, GemmRates> attentionRates) {
+      return new Compute(
+          units,
+          sharers,
+          yieldingShare,
+          batched,
+          memoryUnits,
+          besideCopies,
+          copyBytes,
+          reduceBytes,
+          weights,
+          results,
+          gemmRates,
+          attentionRates,
+          widened,
+          narrowed);
     }
   }
 
@@ -145,7 +183,7 @@ public interface Hardware {
 
   String name();
 
-  boolean calibrated();
+  Optional<Calibration> calibration();
 
   int ranksPerHost();
 
@@ -170,7 +208,7 @@ public interface Hardware {
     double conversion = 0;
     if (rates.isEmpty() && compute().widened().containsKey(type)) {
       rates = Optional.ofNullable(compute().gemm().get(DType.FP32));
-      conversion = conversionNanos(type, m * k);
+      conversion = wideningNanos(type, m * k);
     }
     return conversion
         + rates
@@ -187,9 +225,15 @@ public interface Hardware {
             .nanos(m, n, k);
   }
 
-  /// Returns the time to convert elements to or from fp32; 0 if no conversion is needed.
-  default double conversionNanos(DType type, double elements) {
+  /// Returns the time to convert elements to fp32; 0 if no conversion is needed.
+  default double wideningNanos(DType type, double elements) {
     var rate = compute().widened().get(type);
+    return rate == null ? 0 : elements / rate * 1e9;
+  }
+
+  /// Returns the time to convert elements from fp32; 0 if no conversion is needed.
+  default double narrowingNanos(DType type, double elements) {
+    var rate = compute().narrowed().get(type);
     return rate == null ? 0 : elements / rate * 1e9;
   }
 

@@ -10,14 +10,22 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 
 /// Hosts that ranks run on, as a simulation models them. Written as a text of settings, see
 /// [#parse].
 ///
-/// @param calibrated true if its numbers were measured on such a machine
+/// @param calibration conditions under which `braid calibrate` measured its numbers; empty if they
+///   come from elsewhere, such as data sheets
 /// @param ranksPerHost number of consecutive ranks that share a host
 public record Machine(
-    String name, boolean calibrated, int ranksPerHost, Links links, Compute compute, Costs costs)
+    String name,
+    Optional<Calibration> calibration,
+    int ranksPerHost,
+    Links links,
+    Compute compute,
+    Costs costs)
     implements Hardware, Schedule.Simulator<ProfileSet> {
   /// Names of the built-in machines, in the order of [#names].
   private static final List<String> NAMES = List.of("h100x8", "h200x8", "h200x8x4hosts");
@@ -76,14 +84,23 @@ public record Machine(
     return MachineText.parse(text);
   }
 
-  /// Measures the host backend on this host, with the configured number of ranks per host. Takes a
-  /// few seconds; the result is stored in the cache folder. The link is the configured one.
+  /// Returns the built-in machine that is nearest to such GPUs, or what `braid calibrate` measured
+  /// on this host with that number of ranks.
+  public static Machine nearest(String device, int ranks) {
+    return MachineCache.calibration(Env.ofProcess().cache(), device, ranks)
+        .orElseGet(() -> nearest(device));
+  }
+
+  /// Returns the host backend on this host, with the configured number of ranks per host. The link
+  /// is the configured one.
   public static Machine ofThisHost() {
     return ofThisHost(Env.ofProcess().local().size());
   }
 
-  /// Measures the host backend with a number of ranks on this host, each with its share of the
-  /// cores.
+  /// Returns the host backend with a number of ranks on this host, each with its share of the
+  /// cores. The parts of one rank are measured, which takes a few seconds and is not a calibration;
+  /// the result is stored in the cache folder. A calibration of the host backend is used only where
+  /// it is given, by [#parse]: no measurement shows yet that its predictions are better.
   public static Machine ofThisHost(int ranks) {
     Hardware.atLeast("ranks of this host", ranks, 1);
     var env = Env.ofProcess();
@@ -96,11 +113,25 @@ public record Machine(
         .formatted(MachineCache.processor(), Runtime.getRuntime().availableProcessors());
   }
 
+  /// Returns this machine with other values of some settings, as [#toString] writes them.
+  ///
+  /// ```java
+  /// machine.with(Map.of("reduce bandwidth", "3000GB/s", "event", "2us"));
+  /// ```
+  public Machine with(Map<String, String> settings) {
+    return MachineText.with(this, settings);
+  }
+
+  /// Returns the time of the host thread of a rank to enqueue an iteration.
+  public long launchNanos(Schedule schedule, int rank) {
+    return SimulatedRun.launchNanos(schedule, this, rank);
+  }
+
   /// Returns this machine with another link between all ranks.
   public Machine withLink(Link link) {
     return new Machine(
         name,
-        calibrated,
+        calibration,
         ranksPerHost,
         new Links(
             link,
@@ -119,12 +150,13 @@ public record Machine(
   /// own.simulate(Machine.named("h200x8x4hosts").withRanksPerHost(2)); // pairs of ranks
   /// ```
   public Machine withRanksPerHost(int number) {
-    return new Machine(name, calibrated, number, links, compute, costs);
+    return new Machine(name, calibration, number, links, compute, costs);
   }
 
-  /// Returns the name for captions: "h200x8, not calibrated".
+  /// Returns the name for captions: "h200x8, not calibrated", or "2 ranks of this host, calibrated
+  /// on NVIDIA H200, 2026-11-26".
   public String title() {
-    return name + (calibrated ? "" : ", not calibrated");
+    return name + ", " + calibration.map(Calibration::toString).orElse("not calibrated");
   }
 
   /// Predicts iterations of a schedule; see [Schedule#simulate(Schedule.Simulator, int)].

@@ -7,6 +7,7 @@ import java.io.RandomAccessFile;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// Caches measured machines on disk: one per processor model, number of cores, JDK, JIT compiler
@@ -15,7 +16,7 @@ final class MachineCache {
   private static final String FOLDER = "machines";
 
   /// Part of the file name; changes with the measurement.
-  private static final int VERSION = 2;
+  private static final int VERSION = 3;
 
   private static final Object ONE_AT_A_TIME = new Object();
 
@@ -58,16 +59,35 @@ final class MachineCache {
     }
   }
 
+  /// Returns what `braid calibrate` measured last with that device and number of ranks.
+  static Optional<Machine> calibration(Path cache, String device, int ranks) {
+    var file = Calibration.file(cache, device, ranks);
+    try {
+      return Optional.of(Machine.parse(Files.readString(file)));
+    } catch (NoSuchFileException e) {
+      return Optional.empty();
+    } catch (IOException | BraidException e) {
+      throw new BraidException(
+          "the calibration %s must be readable but is not (%s); delete it, or run braid calibrate again"
+              .formatted(file, e.getMessage()),
+          e);
+    }
+  }
+
+  private static String words(String text) {
+    return text.replaceAll("[^A-Za-z0-9._-]+", "_");
+  }
+
   static String fileName(int ranks) {
-    return "%s-%d-cores-%d-ranks-jdk-%s-%s-%d.txt"
-        .formatted(
-            processor(),
-            Runtime.getRuntime().availableProcessors(),
-            ranks,
-            Runtime.version(),
-            System.getProperty("java.vm.info"),
-            VERSION)
-        .replaceAll("[^A-Za-z0-9._-]+", "_");
+    return words(
+        "%s-%d-cores-%d-ranks-jdk-%s-%s-%d.txt"
+            .formatted(
+                processor(),
+                Runtime.getRuntime().availableProcessors(),
+                ranks,
+                Runtime.version(),
+                System.getProperty("java.vm.info"),
+                VERSION));
   }
 
   /// Returns the processor model from Linux, or the architecture.

@@ -3,10 +3,14 @@ package braid.schedule.simulation;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.Link;
+import java.time.Instant;
+import java.time.format.DateTimeParseException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Function;
@@ -15,11 +19,19 @@ import java.util.stream.Collectors;
 
 /// Reads and writes machines as text: one `setting = value` per line.
 final class MachineText {
+  private static final String CALIBRATED = "calibrated";
+  private static final String DEVICE = "calibrated on";
+  private static final String VERSIONS = "calibrated with";
+  private static final String RANKS = "calibrated ranks";
+  private static final String MISSING = "not measured here";
+  private static final String NOTHING = "nothing";
+  private static final String UNLIMITED = "unlimited";
   private static final String GEMM = "gemm ";
   private static final String ATTENTION = "attention ";
   private static final String WEIGHTS = "weights";
   private static final String RESULTS = "results";
-  private static final String WIDENED = "conversion ";
+  private static final String WIDENED = "conversion of ";
+  private static final String NARROWED = "conversion to ";
   private static final Pattern SHAPE = Pattern.compile("(\\w+) n(\\d{1,9}) k(\\d{1,9})");
   private static final Pattern POINT = Pattern.compile("(\\d{1,9}):([0-9.eE+-]+)");
   private static final Pattern DURATION = Pattern.compile("(\\d{1,9}(?:\\.\\d{1,6})?) *(ns|us|ms)");
@@ -34,7 +46,19 @@ final class MachineText {
     var compute = machine.compute();
     var costs = machine.costs();
     put(lines, "name", machine.name());
-    put(lines, "calibrated", yesNo(machine.calibrated()));
+    put(lines, CALIBRATED, machine.calibration().map(each -> each.time().toString()).orElse("no"));
+    machine
+        .calibration()
+        .ifPresent(
+            each -> {
+              put(lines, DEVICE, each.device());
+              put(lines, VERSIONS, each.versions());
+              put(lines, RANKS, each.ranks());
+              put(
+                  lines,
+                  MISSING,
+                  each.missing().isEmpty() ? NOTHING : String.join(", ", each.missing()));
+            });
     put(lines, "ranks per host", machine.ranksPerHost());
     put(lines, "link inside a host", links.inside());
     put(lines, "link between hosts", links.between());
@@ -47,6 +71,7 @@ final class MachineText {
     put(lines, "yielding share", compute.yieldingShare());
     put(lines, "tiles are batched", yesNo(compute.batched()));
     put(lines, "memory units", compute.memoryUnits());
+    put(lines, "computation beside copies", compute.besideCopies());
     put(lines, "memory bandwidth", bandwidth(compute.copyBytes()));
     put(lines, "reduce bandwidth", bandwidth(compute.reduceBytes()));
     put(lines, WEIGHTS, compute.weights());
@@ -64,6 +89,7 @@ final class MachineText {
     put(lines, "oversleep", duration(costs.oversleep()));
     put(lines, "synchronize", duration(costs.synchronize()));
     compute.widened().forEach((type, rate) -> put(lines, WIDENED + type, rate));
+    compute.narrowed().forEach((type, rate) -> put(lines, NARROWED + type, rate));
     compute.gemm().forEach((type, rates) -> write(lines, GEMM, type, rates));
     compute.attention().forEach((type, rates) -> write(lines, ATTENTION, type, rates));
     return String.join("\n", lines) + "\n";
@@ -93,9 +119,11 @@ final class MachineText {
   }
 
   private static String number(double value) {
-    return value == Math.rint(value) && Math.abs(value) < 1e15
-        ? Long.toString((long) value)
-        : Double.toString(value);
+    return Double.isInfinite(value)
+        ? UNLIMITED
+        : value == Math.rint(value) && Math.abs(value) < 1e15
+            ? Long.toString((long) value)
+            : Double.toString(value);
   }
 
   private static String bandwidth(double bytesPerSecond) {
@@ -108,12 +136,27 @@ final class MachineText {
         : nanos + "ns";
   }
 
+  static Machine with(Machine machine, Map<String, String> changed) {
+    var settings = settings(write(machine));
+    changed.forEach(
+        (name, value) -> {
+          if (settings.replace(name, value) == null) {
+            throw unknown(Set.of(name));
+          }
+        });
+    return read(settings);
+  }
+
   static Machine parse(String text) {
-    var reader = new Reader(settings(text));
+    return read(settings(text));
+  }
+
+  private static Machine read(Map<String, String> settings) {
+    var reader = new Reader(settings);
     var machine =
         new Machine(
             reader.take("name"),
-            reader.yes("calibrated"),
+            reader.calibration(),
             reader.count("ranks per host"),
             new Hardware.Links(
                 reader.take("link inside a host", Link::parse),
@@ -128,13 +171,15 @@ final class MachineText {
                 reader.number("yielding share"),
                 reader.yes("tiles are batched"),
                 reader.count("memory units"),
+                reader.number("computation beside copies"),
                 reader.bandwidth("memory bandwidth"),
                 reader.bandwidth("reduce bandwidth"),
                 reader.number(WEIGHTS),
                 reader.number(RESULTS),
                 reader.rates(GEMM),
                 reader.rates(ATTENTION),
-                reader.widened()),
+                reader.conversions(WIDENED),
+                reader.conversions(NARROWED)),
             new Hardware.Costs(
                 reader.nanos("launch of a copy"),
                 reader.nanos("launch of a computation"),
@@ -209,6 +254,34 @@ final class MachineText {
               });
     }
 
+    Optional<Calibration> calibration() {
+      var time =
+          take(
+              CALIBRATED,
+              value -> {
+                try {
+                  return value.equals("no")
+                      ? Optional.<Instant>empty()
+                      : Optional.of(Instant.parse(value));
+                } catch (DateTimeParseException e) {
+                  throw new BraidException(
+                      "must be no or a time but was %s; for example 2026-11-26T15:10:00Z"
+                          .formatted(value),
+                      e);
+                }
+              });
+      return time.map(
+          each -> {
+            var missing = take(MISSING);
+            return new Calibration(
+                take(DEVICE),
+                take(VERSIONS),
+                count(RANKS),
+                each,
+                missing.equals(NOTHING) ? List.of() : List.of(missing.split(", *", -1)));
+          });
+    }
+
     int count(String name) {
       return take(
           name,
@@ -257,10 +330,10 @@ final class MachineText {
           });
     }
 
-    TreeMap<DType, Double> widened() {
+    TreeMap<DType, Double> conversions(String prefix) {
       var rates = new TreeMap<DType, Double>();
-      for (var name : named(WIDENED)) {
-        var type = parse(name, name.substring(WIDENED.length()), DType::parse);
+      for (var name : named(prefix)) {
+        var type = parse(name, name.substring(prefix.length()), DType::parse);
         rates.put(type, number(name));
       }
       return rates;
@@ -311,17 +384,22 @@ final class MachineText {
 
     void requireAllTaken() {
       if (!settings.isEmpty()) {
-        throw new BraidException(
-            "a machine has no setting %s; Machine.h200x8() prints all settings"
-                .formatted(
-                    settings.keySet().stream()
-                        .map(name -> "`" + name + "`")
-                        .collect(Collectors.joining(", "))));
+        throw unknown(settings.keySet());
       }
     }
   }
 
+  private static BraidException unknown(Set<String> names) {
+    return new BraidException(
+        "a machine has no setting %s; Machine.h200x8() prints all settings"
+            .formatted(
+                names.stream().map(name -> "`" + name + "`").collect(Collectors.joining(", "))));
+  }
+
   private static double decimal(String value) {
+    if (value.equals(UNLIMITED)) {
+      return Double.POSITIVE_INFINITY;
+    }
     try {
       return Double.parseDouble(value);
     } catch (NumberFormatException e) {

@@ -15,6 +15,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
@@ -101,10 +103,12 @@ final class MeasuredHost {
 
   private Machine machine() {
     var multiplications = multiplications();
-    var conversions = new TreeMap<DType, Probe>();
+    var widening = new TreeMap<DType, Probe>();
+    var narrowing = new TreeMap<DType, Probe>();
     for (var type : DType.values()) {
       if (!type.isStoredAsFp32()) {
-        conversions.put(type, conversion(type));
+        widening.put(type, widening(type));
+        narrowing.put(type, narrowing(type));
       }
     }
     var copy = copy();
@@ -112,7 +116,8 @@ final class MeasuredHost {
     var attention = new AttentionProbes(arena);
     var probes = new ArrayList<>(multiplications);
     probes.addAll(attention.all());
-    probes.addAll(conversions.values());
+    probes.addAll(widening.values());
+    probes.addAll(narrowing.values());
     probes.addAll(List.of(copy, sum));
     var busy = new AtomicBoolean(true);
     var otherRanks = otherRanks(busy);
@@ -124,8 +129,6 @@ final class MeasuredHost {
     var rates = new GemmRates(ROWS, SIZES, SIZES, Probe.gflops(multiplications));
     var gemm = new TreeMap<>(Map.of(DType.FP32, rates, DType.TF32, rates));
     var attended = new TreeMap<>(Map.of(DType.FP32, attention.rates()));
-    var widened = new TreeMap<DType, Double>();
-    conversions.forEach((type, probe) -> widened.put(type, Math.rint(1e9 * probe.rate())));
     double copyBytes = Math.rint(1e9 * copy.rate());
     double reduceBytes = Math.rint(1e9 * sum.rate());
     long launch = launchNanos();
@@ -133,7 +136,7 @@ final class MeasuredHost {
     var signals = signals();
     return new Machine(
         "this host: %s, %d cores, %d ranks".formatted(MachineCache.processor(), cores, ranks),
-        true,
+        Optional.empty(),
         ranks,
         new Hardware.Links(Link.UNLIMITED, Link.UNLIMITED, true, 1, copyBytes, copyBytes),
         new Hardware.Compute(
@@ -142,13 +145,15 @@ final class MeasuredHost {
             YIELDING_SHARE,
             false,
             1,
+            1,
             copyBytes,
             reduceBytes,
             attention.weightsPerSecond(),
             attention.resultsPerSecond(),
             gemm,
             attended,
-            widened),
+            perSecond(widening),
+            perSecond(narrowing)),
         new Hardware.Costs(
             launch,
             launch,
@@ -162,6 +167,12 @@ final class MeasuredHost {
             wake,
             oversleepNanos(),
             synchronizeNanos()));
+  }
+
+  private static SortedMap<DType, Double> perSecond(Map<DType, Probe> probes) {
+    var rates = new TreeMap<DType, Double>();
+    probes.forEach((type, probe) -> rates.put(type, Math.rint(1e9 * probe.rate())));
+    return rates;
   }
 
   /// Starts the other ranks, which multiply during the measurement, because caches, memory and
@@ -230,16 +241,24 @@ final class MeasuredHost {
     }
   }
 
-  /// Measures conversions both ways, each with half of the counted elements.
-  private Probe conversion(DType type) {
+  private Probe widening(DType type) {
     var narrow = arena.allocate((long) ELEMENTS * type.bytes(), ALIGNMENT_BYTES);
     var wide = arena.allocate((long) ELEMENTS * Float.BYTES, ALIGNMENT_BYTES);
     return new Probe(
-        2.0 * ELEMENTS,
+        ELEMENTS,
         () -> {
           for (long i = 0; i < ELEMENTS; i++) {
             wide.setAtIndex(ValueLayout.JAVA_FLOAT, i, type.load(narrow, i));
           }
+        });
+  }
+
+  private Probe narrowing(DType type) {
+    var narrow = arena.allocate((long) ELEMENTS * type.bytes(), ALIGNMENT_BYTES);
+    var wide = Probe.numbers(arena, ELEMENTS);
+    return new Probe(
+        ELEMENTS,
+        () -> {
           for (long i = 0; i < ELEMENTS; i++) {
             type.store(narrow, i, wide.getAtIndex(ValueLayout.JAVA_FLOAT, i));
           }

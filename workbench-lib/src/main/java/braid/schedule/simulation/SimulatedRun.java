@@ -70,6 +70,10 @@ final class SimulatedRun {
     return new SimulatedRun(schedule, machine).run(iterations);
   }
 
+  static long launchNanos(Schedule schedule, Hardware machine, int rank) {
+    return new SimulatedRun(schedule, machine).operations(rank).launchedNanos();
+  }
+
   private ProfileSet run(int iterations) {
     var lanes =
         schedule.lanes().stream()
@@ -125,7 +129,8 @@ final class SimulatedRun {
       columns.put("link between hosts", links.between().toString());
     }
     columns.put("machine", machine.name());
-    columns.put("calibrated", machine.calibrated() ? "yes" : "no");
+    columns.put(
+        "calibrated", machine.calibration().map(Calibration::toString).orElse("not calibrated"));
     return columns;
   }
 
@@ -323,7 +328,7 @@ final class SimulatedRun {
             + (finish.bias().isPresent() ? 2 : 0)
             + (finish.preActivation().isPresent() ? 1 : 0);
     return output.bytes() * passes / machine.compute().reduceBytes() * 1e9
-        + machine.conversionNanos(output.buffer().dtype(), elements(output));
+        + machine.narrowingNanos(output.buffer().dtype(), elements(output));
   }
 
   private int reduce(Reduce reduce) {
@@ -331,7 +336,7 @@ final class SimulatedRun {
     double nanos = finishNanos(reduce.finish(), reduce.output());
     for (var part : reduce.parts()) {
       bytes += part.bytes();
-      nanos += machine.conversionNanos(part.buffer().dtype(), elements(part));
+      nanos += machine.wideningNanos(part.buffer().dtype(), elements(part));
     }
     return number(
         new Work(
@@ -347,7 +352,7 @@ final class SimulatedRun {
   }
 
   private boolean converts(Prepare prepare) {
-    return machine.conversionNanos(type(prepare), 1) > 0;
+    return machine.wideningNanos(type(prepare), 1) > 0;
   }
 
   private static DType type(Prepare prepare) {
@@ -359,7 +364,7 @@ final class SimulatedRun {
         new Work(
             Stage.GEMM,
             1,
-            machine.conversionNanos(type(prepare), elements(prepare.weight())),
+            machine.wideningNanos(type(prepare), elements(prepare.weight())),
             prepare.weight().bytes(),
             0));
   }

@@ -67,7 +67,8 @@ final class Simulation {
     int perHost = machine.ranksPerHost();
     int poolsPerHost = Math.ceilDiv(perHost, machine.compute().sharers());
     for (int pool = 0; pool < Math.ceilDiv(count, perHost) * poolsPerHost; pool++) {
-      pools.add(new ComputePool(machine.compute().units(), queue));
+      pools.add(
+          new ComputePool(machine.compute().units(), machine.compute().besideCopies(), queue));
     }
     for (int rank = 0; rank < count; rank++) {
       int pool = rank / perHost * poolsPerHost + rank % perHost % poolsPerHost;
@@ -382,7 +383,7 @@ final class Simulation {
       beganNanos = now;
       var work = input.work().get(operations.subjects[at]);
       if (operations.kinds[at] == Operations.COMPUTE) {
-        rank.pool.add(now, work.nanos(), work.units(), weight, this);
+        rank.pool.add(now, work.nanos(), work.units(), weight, false, this);
       } else if (machine.links().serial()) {
         long given = rank.startNanos + operations.launched[at];
         long nanosOfLink = machine.link(source(at), target(at)).nanos(work.bytes());
@@ -391,7 +392,8 @@ final class Simulation {
         deadlineNanos = rank.linkFreeNanos;
         int movers = Math.max(1, kind.workers());
         double perCore = machine.links().bytesPerCore() / 1e9;
-        rank.pool.add(now, work.bytes() / perCore / movers, movers, weight, this);
+        rank.pool.copying(now, 1);
+        rank.pool.add(now, work.bytes() / perCore / movers, movers, weight, true, this);
       } else {
         startTogether(now);
       }
@@ -407,8 +409,9 @@ final class Simulation {
       double limit = Double.POSITIVE_INFINITY;
       if (kind.workers() > 0) {
         limit = kind.workers() * machine.links().bytesPerWorker() / copiesLeft;
-        occupied = rank.pool.add(now, Double.POSITIVE_INFINITY, kind.workers(), weight, this);
+        occupied = rank.pool.add(now, Double.POSITIVE_INFINITY, kind.workers(), weight, true, this);
       }
+      rank.pool.copying(now, copiesLeft);
       for (int copy = at; copy < end; copy++) {
         transfers.start(
             now,
@@ -440,10 +443,11 @@ final class Simulation {
         advance(now);
         return;
       }
+      rank.pool.copying(now, -1);
       long end = now;
       if (deadlineNanos > now && kind.workers() > 0) {
         // Workers occupy their units until the link is done.
-        occupied = rank.pool.add(now, Double.POSITIVE_INFINITY, kind.workers(), weight, this);
+        occupied = rank.pool.add(now, Double.POSITIVE_INFINITY, kind.workers(), weight, true, this);
         end = deadlineNanos;
       } else if (deadlineNanos > now) {
         end = deadlineNanos + machine.costs().oversleep();
@@ -454,6 +458,7 @@ final class Simulation {
     @Override
     public void arrived(long start, long now, int copy) {
       keep(start, now, Stage.COPY, copy);
+      rank.pool.copying(now, -1);
       if (--copiesLeft > 0) {
         return;
       }

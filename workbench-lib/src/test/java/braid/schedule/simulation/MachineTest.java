@@ -6,11 +6,16 @@ import static org.assertj.core.api.Assertions.within;
 
 import braid.model.BraidException;
 import braid.model.DType;
+import braid.model.GemmSpec;
 import braid.model.Link;
+import braid.model.Overlap;
+import braid.schedule.Schedule;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Instant;
 import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -27,7 +32,7 @@ class MachineTest {
   void everyDescribedMachineIsReadAndWrittenAndSaysThatItIsNotCalibrated(String name) {
     var machine = Machine.named(name);
     assertThat(machine.name()).isEqualTo(name);
-    assertThat(machine.calibrated()).isFalse();
+    assertThat(machine.title()).isEqualTo(name + ", not calibrated");
     assertThat(Machine.parse(machine.toString())).isEqualTo(machine);
     assertThat(machine.gemmNanos(DType.BF16, 4096, 8192, 8192)).isPositive();
   }
@@ -64,7 +69,7 @@ class MachineTest {
           """
           ranks per host = 8    | ranks per host = 0     | ranks per host must be 1 or more but was 0
           ranks per host = 8    | ranks per host = many  | `ranks per host`: must be a whole number but was many
-          calibrated = no       | calibrated = perhaps   | `calibrated`: must be yes or no but was perhaps
+          calibrated = no       | calibrated = perhaps   | `calibrated`: must be no or a time but was perhaps
           yielding share = 0.1  | yielding share = 2     | yielding share must be more than 0 and at most 1 but was 2.0
           event = 1us           | event = 1 day          | `event`: must be a time in ns, us or ms but was 1 day
           event = 1us           | events = 1us           | a machine must set `event` but does not
@@ -76,6 +81,7 @@ class MachineTest {
           256:640000            | 128:640000             | must contain each number of rows once but contains 128 twice
           256:640000            | 256:0                  | a rate must be more than 0 GFLOPS but was 0.0
           gemm bf16 n8192 k8192 | gemm bf16 large        | rates of multiplications must be named by type, columns and depth
+          computation beside copies = 1 | computation beside copies = 0.5 | computation beside copies must take 1 times its time alone or more but took 0.5
           weights = 3.7e12      | weights = 0            | attention weights must be more than 0 but was 0.0
           weights = 3.7e12      | weight = 1             | a machine must set `weights` but does not
           gemm bf16 n8192       | gemm bf17 n8192        | dtype must be one of
@@ -139,12 +145,64 @@ class MachineTest {
     assertThat(pairs.withRanksPerHost(8)).isEqualTo(hosts);
   }
 
+  private static Machine calibrated() {
+    var other = Machine.h200x8();
+    return new Machine(
+        "4 ranks of this host",
+        Optional.of(
+            new Calibration(
+                "NVIDIA H200",
+                "braid 0.1.0; driver 580.82",
+                4,
+                Instant.parse("2026-11-26T15:10:00.5Z"),
+                List.of("link between hosts", "gemm fp8_e5m2"))),
+        4,
+        other.links(),
+        other.compute(),
+        other.costs());
+  }
+
+  @Test
+  void aCalibrationIsReadAsItWasWrittenAndNamedInCaptions() {
+    var machine = calibrated();
+    assertThat(Machine.parse(machine.toString())).isEqualTo(machine);
+    assertThat(machine.title())
+        .isEqualTo("4 ranks of this host, calibrated on NVIDIA H200, 2026-11-26");
+    assertThat(machine.toString())
+        .contains(
+            "calibrated = 2026-11-26T15:10:00Z\n",
+            "calibrated on = NVIDIA H200\n",
+            "not measured here = link between hosts, gemm fp8_e5m2\n");
+    var run =
+        Schedule.of(GemmSpec.allGatherGemm(64, 64, 64), Overlap.unfused(), 4)
+            .simulate(machine.withLink(Link.UNLIMITED), 1);
+    assertThat(run.configuration())
+        .containsEntry("machine", "4 ranks of this host")
+        .containsEntry("calibrated", "calibrated on NVIDIA H200, 2026-11-26");
+  }
+
+  @Test
+  void aCalibrationIsFoundByItsDeviceAndRanks(@TempDir Path cache) throws IOException {
+    var file = Calibration.file(cache, "NVIDIA H200", 4);
+    assertThat(MachineCache.calibration(cache, "NVIDIA H200", 4)).isEmpty();
+    Files.createDirectories(cache.resolve("machines"));
+    Files.writeString(file, calibrated().toString());
+    assertThat(MachineCache.calibration(cache, "NVIDIA H200", 4)).contains(calibrated());
+    assertThat(MachineCache.calibration(cache, "NVIDIA H200", 2)).isEmpty();
+    assertThat(MachineCache.calibration(cache, "NVIDIA H100", 4)).isEmpty();
+    Files.writeString(file, "damaged");
+    assertThatThrownBy(() -> MachineCache.calibration(cache, "NVIDIA H200", 4))
+        .isInstanceOf(BraidException.class)
+        .hasMessageStartingWith("the calibration " + file + " must be readable but is not (")
+        .hasMessageEndingWith("; delete it, or run braid calibrate again");
+  }
+
   @Test
   void thisHostIsMeasuredOnceAndKept(@TempDir Path cache) throws IOException {
     var file = Files.createDirectories(cache.resolve("machines")).resolve(MachineCache.fileName(2));
     Files.writeString(file, "damaged");
     var measured = MachineCache.of(2, cache);
-    assertThat(measured.calibrated()).isTrue();
+    assertThat(measured.calibration()).isEmpty();
     assertThat(measured.ranksPerHost()).isEqualTo(2);
     assertThat(measured.links().serial()).isTrue();
     // A multiplication of 0.27 GFLOP takes any processor 0.1 ms to 1 s.

@@ -26,6 +26,7 @@ import braid.schedule.Step;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -43,7 +44,7 @@ class SimulatedRunTest {
   private static Machine machine(Link link, boolean serial, int units, Hardware.Costs costs) {
     return new Machine(
         "round numbers",
-        false,
+        Optional.empty(),
         1024,
         new Hardware.Links(link, link, serial, 4, 1e9, Double.POSITIVE_INFINITY),
         new Hardware.Compute(
@@ -52,11 +53,13 @@ class SimulatedRunTest {
             0.25,
             false,
             1,
+            1,
             2e9,
             4e9,
             WEIGHTS,
             RESULTS,
             new TreeMap<>(Map.of(DType.FP32, GemmRates.constant(GFLOPS))),
+            new TreeMap<>(),
             new TreeMap<>(),
             new TreeMap<>()),
         costs);
@@ -102,6 +105,30 @@ class SimulatedRunTest {
           .containsExactly(new Span(0, 3, Stage.COPY, "comm", 0, LATENCY + 2000, 2000, 0));
       assertThat(set.profiles().getFirst().iterationNanos()).containsExactly(0L);
     }
+  }
+
+  @Test
+  void aComputationIsSlowerWhileACopyIsInFlight() {
+    var builder = Schedule.on("beside a copy", 2);
+    var from = builder.symmetric("from", DType.FP32, 100, 5);
+    var to = builder.local("to", DType.FP32, 100, 5);
+    var zeroed = builder.local("some", DType.FP32, 1000, 5);
+    var comm = builder.lane("comm", Lane.Role.COMMUNICATION);
+    var compute = builder.lane("compute", Lane.Role.COMPUTE);
+    var schedule =
+        builder.steps(
+            program -> {
+              if (program.rank() == 1) {
+                program.copy(comm, 0, from.on(0), to.on(1));
+                program.zero(compute, 0, zeroed.on(1));
+              }
+            });
+    var alone = sharing();
+    // 20,000 bytes at 2 bytes per nanosecond.
+    assertThat(only(schedule.simulate(alone))).isEqualTo(10_000);
+    var contending = alone.with(Map.of("computation beside copies", "1.5"));
+    // Two thirds of the copy's 2,700 ns are work of the computation.
+    assertThat(only(schedule.simulate(contending))).isEqualTo(2700 + 10_000 - 1800);
   }
 
   @Test
@@ -330,7 +357,7 @@ class SimulatedRunTest {
         .containsEntry("ranks", "8")
         .containsEntry("backend", "simulated")
         .containsEntry("machine", "h200x8")
-        .containsEntry("calibrated", "no");
+        .containsEntry("calibrated", "not calibrated");
     assertThat(set.stages().rowCount()).isEqualTo(8);
     assertThat(set.stages().columnNames()).contains("gemm ms", "copy ms", "overlapped ms");
     assertThat(set.table().rowCount())
@@ -464,7 +491,7 @@ class SimulatedRunTest {
     var other =
         new Machine(
             "tiles",
-            false,
+            Optional.empty(),
             1024,
             serial().links(),
             new Hardware.Compute(
@@ -473,12 +500,14 @@ class SimulatedRunTest {
                 0.25,
                 false,
                 1,
+                1,
                 2e9,
                 4e9,
                 WEIGHTS,
                 RESULTS,
                 compute.gemm(),
                 new TreeMap<>(Map.of(DType.FP32, tiles)),
+                new TreeMap<>(),
                 new TreeMap<>()),
             Hardware.Costs.NONE);
     assertThat(Machine.parse(other.toString())).isEqualTo(other);

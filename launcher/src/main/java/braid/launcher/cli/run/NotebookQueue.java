@@ -194,11 +194,14 @@ public final class NotebookQueue {
   }
 
   private RunProgress progress() {
-    return logOutput
-        ? new LoggedOutput(err)
-        : Terminal.isStandardError()
-            ? new TerminalProgress(err, Terminal.columns(Env.here()))
-            : new PlainProgress(err);
+    return logOutput ? new LoggedOutput(err) : progress(err);
+  }
+
+  /// Returns progress for the terminal, or in lines if stderr goes elsewhere.
+  public static RunProgress progress(PrintWriter err) {
+    return Terminal.isStandardError()
+        ? new TerminalProgress(err, Terminal.columns(Env.here()))
+        : new PlainProgress(err);
   }
 
   private synchronized void begin(RecordedRun recorded) {

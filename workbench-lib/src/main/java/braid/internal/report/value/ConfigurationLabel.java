@@ -245,7 +245,7 @@ public final class ConfigurationLabel {
     }
     return switch (name) {
       case "pattern" -> pattern(value);
-      case "method", "dtype", "steps", "exchange", "layout" -> value;
+      case "method", "dtype", "steps", "exchange", "layout", "calibrated" -> value;
       case "ulysses ranks" -> value + " ranks per all-to-all";
       case "features" -> "with " + value.replace("+", " and ");
       case "transport" -> "over " + value.replace('_', ' ');
@@ -253,7 +253,6 @@ public final class ConfigurationLabel {
       case "replayed", "causal" -> value.equals("true") ? name : "not " + name;
       case "kv heads" -> value + " KV heads";
       case "sequence" -> value + " tokens";
-      case "calibrated" -> value.equals("yes") ? name : "not " + name;
       case "backend" -> value + " backend";
       case "memory" -> value + " memory";
       case "link", "link between hosts" -> name + " " + link(value);
