@@ -47,7 +47,7 @@ record CollectiveRules(boolean cuda) {
     boolean adds = collective.adds();
     boolean message = collective.isMessage();
     return switch (way) {
-      case COPY_ENGINE, WORKERS -> "";
+      case COPY_ENGINE, WORKERS, ONE_KERNEL -> "";
       case PUSHING ->
           adds
               ? "sums are fetched by the rank that adds them; call over(COPY_ENGINE)"
@@ -81,7 +81,7 @@ record CollectiveRules(boolean cuda) {
 
   private static String kindless(CollectiveWay way, MemoryKind kind) {
     return switch (way) {
-      case COPY_ENGINE, WORKERS, PUSHING, NCCL -> "";
+      case COPY_ENGINE, WORKERS, ONE_KERNEL, PUSHING, NCCL -> "";
       case NCCL_COPY_ENGINE -> only(kind, MemoryKind.NCCL, "NCCL's windows; take memory(NCCL)");
       case NVSHMEM -> only(kind, MemoryKind.NVSHMEM, "NVSHMEM's heap; take memory(NVSHMEM)");
     };
@@ -102,6 +102,10 @@ record CollectiveRules(boolean cuda) {
           cuda
               ? "Braid's copy kernels, one block per worker, in bulk where possible"
               : "threads that keep the rank's cores busy while the link is";
+      case ONE_KERNEL ->
+          cuda
+              ? "the kernel that exchanges the signals, and adds, reads or writes peers' memory"
+              : "the thread of the lane, which keeps its core busy while the link is";
     };
   }
 
@@ -115,6 +119,7 @@ record CollectiveRules(boolean cuda) {
     return switch (way) {
       case COPY_ENGINE, PUSHING -> engine(cuda, Transport.COPY_ENGINE);
       case WORKERS -> engine(cuda, Transport.WORKERS);
+      case ONE_KERNEL -> engine(cuda, Transport.ONE_KERNEL);
       case NCCL -> "NCCL's kernels, on as many multiprocessors as it chooses";
       case NCCL_COPY_ENGINE -> "copy engine, driven by NCCL";
       case NVSHMEM -> "NVSHMEM's puts: copy engine, or its own kernel";
@@ -123,7 +128,7 @@ record CollectiveRules(boolean cuda) {
 
   static String note(Collective collective, CollectiveWay way) {
     return switch (way) {
-      case COPY_ENGINE, WORKERS -> pulled(collective);
+      case COPY_ENGINE, WORKERS, ONE_KERNEL -> pulled(collective);
       case PUSHING ->
           switch (collective) {
             case ALL_TO_ALL -> "x and y are two tensors";

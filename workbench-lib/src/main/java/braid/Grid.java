@@ -5,6 +5,7 @@ import static braid.model.ContextParallel.Method.TWO_LEVEL;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
 import braid.model.GemmSpec;
+import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Problem;
@@ -22,6 +23,10 @@ import org.jspecify.annotations.Nullable;
 /// Tunings that a tuner tries: an exact list, or every combination of the options that the problem
 /// allows.
 final class Grid {
+  /// Largest number of bytes that a rank receives for a search to try one kernel. With more, time
+  /// is that of the link, and copy engines leave the compute units to the multiplication.
+  static final long MOST_IN_ONE_KERNEL_BYTES = 64L << 20;
+
   /// Workers of a GPU that a search tries.
   private static final List<Integer> WORKERS = List.of(8, 24);
 
@@ -226,6 +231,9 @@ final class Grid {
         for (int stream : values(streams, Tuner.SEARCHED_STREAMS, Tuner.DEFAULT_STREAMS)) {
           for (int split : counts) {
             var tuning = tuning(method, split, stream, transport);
+            if (transports == null && !isWorthOneKernel(problem, tuning)) {
+              continue;
+            }
             if (whole) {
               workers(tuning).flatMap(each -> Stream.of(each, each.replay())).forEach(all::add);
             } else {
@@ -240,6 +248,35 @@ final class Grid {
 
   private <T> List<T> values(@Nullable List<T> given, List<T> searched, List<T> otherwise) {
     return given != null ? given : whole ? searched : otherwise;
+  }
+
+  /// Returns whether a search tries a tuning, if it is over one kernel: the method that moves all
+  /// bytes in one launch, for a small message. Attention exchanges large ones, and a kernel that
+  /// waits beside a multiplication takes compute units from it.
+  private boolean isWorthOneKernel(Problem problem, Tuning tuning) {
+    return tuning.transport() != Transport.ONE_KERNEL
+        || (problem instanceof GemmSpec spec
+            && !spec.pattern().beside()
+            && tuning instanceof Overlap overlap
+            && overlap.method() == (adds(spec) ? Method.DIRECT : Method.PIPELINED)
+            && overlap.splits() == 1
+            && overlap.streams() == 1
+            && receivedBytes(spec) <= MOST_IN_ONE_KERNEL_BYTES);
+  }
+
+  private static boolean adds(GemmSpec spec) {
+    return spec.pattern() != Pattern.ALL_GATHER_GEMM;
+  }
+
+  /// Returns the number of bytes that a rank receives from all others.
+  private double receivedBytes(GemmSpec spec) {
+    int ranks = group.size();
+    double all =
+        (double) spec.m()
+            * (adds(spec)
+                ? (double) spec.n() * spec.sumDtype().bytes()
+                : (double) spec.k() * spec.dtype().bytes());
+    return all * (ranks - 1) / (spec.pattern() == Pattern.GEMM_ALL_REDUCE ? 1 : ranks);
   }
 
   private Stream<Tuning> workers(Tuning tuning) {

@@ -3,8 +3,10 @@ package braid.bench;
 import braid.ProcessGroup;
 import braid.model.DType;
 import braid.model.GemmSpec;
+import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
+import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -122,10 +124,21 @@ public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble
         forms.add(Overlap.doubling(splits));
       }
     }
+    if (!spec.pattern().beside()) {
+      var method = spec.pattern() == Pattern.ALL_GATHER_GEMM ? Method.PIPELINED : Method.DIRECT;
+      forms.add(Overlap.of(method, 1).over(Transport.ONE_KERNEL));
+    }
     for (var form : List.copyOf(forms)) {
       forms.add(form.replay());
     }
-    return forms.stream().map(form -> Form.of(form.method().toString(), form)).toList();
+    return forms.stream().map(form -> Form.of(method(form), form)).toList();
+  }
+
+  /// Returns the name of the forms of which the fastest is kept.
+  private static String method(Overlap form) {
+    return form.transport() == Transport.ONE_KERNEL
+        ? form.transport().toString()
+        : form.method().toString();
   }
 
   @Override

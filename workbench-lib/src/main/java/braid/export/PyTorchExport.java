@@ -158,6 +158,9 @@ public final class PyTorchExport {
       omitted.add(
           "%d workers: PyTorch copies between GPUs by copy engines".formatted(tuning.workers()));
     }
+    if (tuning.transport() == Transport.ONE_KERNEL) {
+      omitted.add("one kernel with its signals: the program copies, adds and signals one by one");
+    }
     if (tuning.replayed()) {
       omitted.add("replayed: the program enqueues each iteration");
     }

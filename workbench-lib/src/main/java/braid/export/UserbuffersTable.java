@@ -176,13 +176,19 @@ record UserbuffersTable(
 
     private void options(String method, Overlap tuning, Map<String, Object> keys) {
       boolean workers = tuning.transport() == Transport.WORKERS;
+      boolean engines = tuning.transport() == Transport.COPY_ENGINE;
       boolean ring = method.equals("ring_exchange");
       if (ring) {
-        keys.put("use_ce", !workers);
-      } else if (!workers) {
+        keys.put("use_ce", engines);
+      } else if (engines) {
         omitted.add(
             "%s: measured over copy engines, but %s communicates by multiprocessors; their number stays at the default of 16"
                 .formatted(gemm, method));
+      }
+      if (tuning.transport() == Transport.ONE_KERNEL) {
+        omitted.add(
+            "%s: measured in one kernel with its signals, on as many multiprocessors as its bytes need; their number stays at the default of 16"
+                .formatted(gemm));
       }
       if (workers) {
         keys.put("num_sm", tuning.workers());

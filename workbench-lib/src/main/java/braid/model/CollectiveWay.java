@@ -11,6 +11,9 @@ public enum CollectiveWay {
   COPY_ENGINE(Transport.COPY_ENGINE, null),
   /// Every rank fetches by its compute units: `over(WORKERS)`.
   WORKERS(Transport.WORKERS, null),
+  /// Every rank fetches, or adds what it reads in place, in the kernel that exchanges the signals:
+  /// `over(ONE_KERNEL)`.
+  ONE_KERNEL(Transport.ONE_KERNEL, null),
   /// Every rank writes into the others by its copy engines: `pushing()`.
   PUSHING(Transport.COPY_ENGINE, null),
   /// `by(NCCL)`.
@@ -32,6 +35,7 @@ public enum CollectiveWay {
     return switch (transport) {
       case COPY_ENGINE -> COPY_ENGINE;
       case WORKERS -> WORKERS;
+      case ONE_KERNEL -> ONE_KERNEL;
     };
   }
 

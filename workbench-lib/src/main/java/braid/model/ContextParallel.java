@@ -90,6 +90,13 @@ public record ContextParallel(
         }
       }
       case WORKERS -> within("workers", workers, 1, Overlap.MAX_WORKERS, Overlap.DEFAULT_WORKERS);
+      case ONE_KERNEL -> {
+        if (workers != 0) {
+          throw new BraidException(
+              "workers must be 0 over one_kernel, which takes as many as its bytes need, but were %d; leave workers(...) out"
+                  .formatted(workers));
+        }
+      }
     }
   }
 

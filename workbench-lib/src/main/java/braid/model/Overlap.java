@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
 /// @param boundaries rows of the largest part at which to split, from 0 to its end; empty to split
 ///   evenly
 /// @param streams number of streams that the chunks' GEMMs use in turn
-/// @param workers compute units per rank that communicate; 0 for copy engines
+/// @param workers compute units per rank that communicate; 0 for copy engines and one kernel
 /// @param replayed true to record an iteration once and replay it (as a graph, if the backend has
 ///   graphs), instead of enqueuing its steps each time
 /// @param symmetricOutput true to put the output into symmetric memory, where peers can write it
@@ -55,6 +55,10 @@ public record Overlap(
 
   public static final Transport DEFAULT_TRANSPORT = Transport.COPY_ENGINE;
 
+  /// Most streams over [Transport#ONE_KERNEL]: each may wait on half of the compute units, and a
+  /// multiplication that a peer waits for needs the others.
+  public static final int MAX_ONE_KERNEL_STREAMS = 2;
+
   /// Default compute units that communicate, if copy engines do not.
   public static final int DEFAULT_WORKERS = 1;
 
@@ -89,6 +93,18 @@ public record Overlap(
         }
       }
       case WORKERS -> within("workers", workers, 1, MAX_WORKERS, DEFAULT_WORKERS);
+      case ONE_KERNEL -> {
+        if (workers != 0) {
+          throw new BraidException(
+              "workers must be 0 over one_kernel, which takes as many as its bytes need, but were %d; leave workers(...) out"
+                  .formatted(workers));
+        }
+        if (streams > MAX_ONE_KERNEL_STREAMS) {
+          throw new BraidException(
+              "streams over one_kernel must be 1..%d, since kernels that wait for peers occupy compute units, but were %d; try streams(%1$d)"
+                  .formatted(MAX_ONE_KERNEL_STREAMS, streams));
+        }
+      }
     }
     checkBoundaries(boundaries, splits);
   }
@@ -275,7 +291,7 @@ public record Overlap(
     return with(
         draft -> {
           draft.transport = other;
-          draft.workers = other == Transport.COPY_ENGINE ? 0 : Math.max(workers, DEFAULT_WORKERS);
+          draft.workers = other == Transport.WORKERS ? Math.max(workers, DEFAULT_WORKERS) : 0;
         });
   }
 
@@ -316,6 +332,15 @@ public record Overlap(
       throw new BraidException(
           "the order of a ring must be %s or %s, its two directions, but was %s; leave order(...) out"
               .formatted(ChunkOrder.NEXT_FIRST, ChunkOrder.PREVIOUS_FIRST, order));
+    }
+    boolean adds = pattern == Pattern.GEMM_REDUCE_SCATTER || pattern == Pattern.GEMM_ALL_REDUCE;
+    if (transport == Transport.ONE_KERNEL
+        && method == Method.DIRECT
+        && adds
+        && order != DEFAULT_ORDER) {
+      throw new BraidException(
+          "sums over one_kernel read all peers at once, in no order, but it was %s; leave order(...) out"
+              .formatted(order));
     }
     if (method == Method.DOUBLING && order != DEFAULT_ORDER) {
       throw new BraidException(

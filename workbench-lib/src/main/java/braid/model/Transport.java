@@ -8,7 +8,10 @@ public enum Transport {
   COPY_ENGINE,
   /// Compute units read and write it, [Overlap#workers] of them per rank: the GEMM cannot use them
   /// while the link is busy.
-  WORKERS;
+  WORKERS,
+  /// Compute units read and write it in the kernel that raises and awaits the signals too: one
+  /// launch per step, for small messages. The kernel occupies its units while it waits for peers.
+  ONE_KERNEL;
 
   @Override
   public String toString() {

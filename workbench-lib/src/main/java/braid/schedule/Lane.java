@@ -5,11 +5,12 @@ import braid.model.Overlap;
 import braid.model.Transport;
 
 /// A queue of each rank, executed by a stream: its steps run in order, concurrently with those of
-/// other lanes.
+/// other lanes. Over [Transport#ONE_KERNEL] a GPU runs a copy or a sum together with the signals
+/// and waits right before and after it.
 ///
 /// @param yielding true if other lanes of the rank have priority
 /// @param transport transport of its copies between ranks
-/// @param workers number of compute units of the transport; 0 for copy engines
+/// @param workers number of compute units of the transport; 0 for copy engines and one kernel
 /// @param reserved number of compute units that its multiplications leave to other lanes
 public record Lane(
     String name, Role role, boolean yielding, Transport transport, int workers, int reserved) {

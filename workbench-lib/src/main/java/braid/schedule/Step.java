@@ -160,11 +160,17 @@ public sealed interface Step {
   record Tile(Region input, Region output) {}
 
   /// Sums regions of one size, in order and in fp32. The finish applies to the sum rounded to the
-  /// first part's type, as a collective would return it.
+  /// first part's type, as a collective would return it. Parts may be in the symmetric memory of
+  /// other ranks, which the sum then reads over the link.
   record Reduce(Lane lane, int chunk, List<Region> parts, Region output, Finish finish)
       implements Step {
     public Reduce {
       parts = List.copyOf(parts);
+    }
+
+    /// Returns the number of bytes of its parts in the memory of other ranks than that one.
+    public long linkBytes(int rank) {
+      return parts.stream().filter(part -> part.rank() != rank).mapToLong(Region::bytes).sum();
     }
 
     @Override

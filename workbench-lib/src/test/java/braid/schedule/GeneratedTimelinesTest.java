@@ -9,6 +9,7 @@ import braid.model.Method;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
 import braid.model.TokenLayout;
+import braid.model.Transport;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -33,7 +34,7 @@ class GeneratedTimelinesTest {
   private static final Pattern EXAMPLE =
       Pattern.compile(
           "(?<margin>[ /]*)Rank (?<rank>\\d+) of (?<ranks>\\d+), `(?<spec>\\w+)`, "
-              + "`(?<how>\\w+(?:\\(\\)\\.neighborToNeighbor)?)\\((?<splits>\\d*)\\)`:\n[ /]*\n[ /]*```(?:text)?\n(?<block>.*?)[ /]*```\n",
+              + "`(?<how>\\w+(?:\\(\\)\\.neighborToNeighbor)?)\\((?<splits>\\d*)\\)(?<kernel>\\.over\\(ONE_KERNEL\\))?`:\n[ /]*\n[ /]*```(?:text)?\n(?<block>.*?)[ /]*```\n",
           Pattern.DOTALL);
 
   @ParameterizedTest
@@ -42,6 +43,7 @@ class GeneratedTimelinesTest {
         "GatherPlanner",
         "ScatterPlanner",
         "OneShotPlanner",
+        "PeerSumPlanner",
         "AttentionPlanner",
         "AttentionGradientPlanner",
         "UlyssesPlanner",
@@ -158,6 +160,11 @@ class GeneratedTimelinesTest {
   }
 
   private static Overlap overlap(MatchResult found) {
+    var tuning = method(found);
+    return found.group("kernel") == null ? tuning : tuning.over(Transport.ONE_KERNEL);
+  }
+
+  private static Overlap method(MatchResult found) {
     var splits = found.group("splits");
     return switch (found.group("how")) {
       case "pipelined" -> Overlap.pipelined(Integer.parseInt(splits));

@@ -11,6 +11,7 @@ import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.TokenLayout;
+import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -268,6 +269,11 @@ final class ScheduleCases {
       add(cases, spec, way.method(), 3, ranks, UnaryOperator.identity());
       add(cases, spec, way.method(), 3, ranks, Overlap::outputInSymmetricMemory);
     }
+    if (way.method() == Method.DIRECT
+        && (way.pattern() == Pattern.GEMM_REDUCE_SCATTER
+            || way.pattern() == Pattern.GEMM_ALL_REDUCE)) {
+      addInOneKernel(cases, way, List.of(even, uneven, tiny), ranks);
+    }
     boolean whole = way.method() == Method.BULK || way.method() == Method.UNFUSED;
     if (!whole) {
       for (int streams : ranks <= ALL_CASES_RANKS ? List.of(2, 5) : List.of(2)) {
@@ -284,6 +290,30 @@ final class ScheduleCases {
       }
     }
     return cases;
+  }
+
+  /// Adds sums of what lies in the peers' memory.
+  private static void addInOneKernel(
+      List<Case> cases, GemmWay way, List<GemmSpec> specs, int ranks) {
+    for (var spec : specs) {
+      for (int splits : ranks <= ALL_CASES_RANKS ? List.of(1, 3, 4) : List.of(1, 3)) {
+        if (splits * ranks <= spec.m()) {
+          for (int streams = 1; streams <= Overlap.MAX_ONE_KERNEL_STREAMS; streams++) {
+            int count = streams;
+            add(
+                cases,
+                spec,
+                way.method(),
+                splits,
+                ranks,
+                how -> how.streams(count).over(Transport.ONE_KERNEL));
+          }
+        }
+      }
+    }
+    for (var spec : features(specs.get(1))) {
+      add(cases, spec, way.method(), 2, ranks, how -> how.over(Transport.ONE_KERNEL));
+    }
   }
 
   private static List<GemmSpec> features(GemmSpec spec) {

@@ -76,7 +76,9 @@ class SelfTestTest {
             "all-reduce over copy_engine",
             "all-reduce over copy_engine",
             "all-reduce over workers",
-            "all-reduce over workers");
+            "all-reduce over workers",
+            "all-reduce over one_kernel",
+            "all-reduce over one_kernel");
     assertThat(right)
         .filteredOn(row -> row.configuration().subject().equals("attention"))
         .extracting(row -> row.configuration().method())

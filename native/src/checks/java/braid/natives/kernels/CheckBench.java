@@ -101,9 +101,7 @@ final class CheckBench implements AutoCloseable {
     }
 
     Buffer put(byte[] content) {
-      MemorySegment.copy(
-          MemorySegment.ofArray(content), 0, pinned(content.length), 0, content.length);
-      gpu.copy(address(), staging, content.length);
+      write(address(), content);
       return this;
     }
 
@@ -143,17 +141,25 @@ final class CheckBench implements AutoCloseable {
       return true;
     }
 
-    private byte[] read(long address, long count) {
-      gpu.copy(staging, address, count);
-      var found = new byte[Math.toIntExact(count)];
-      MemorySegment.copy(pinned(count), 0, MemorySegment.ofArray(found), 0, count);
-      return found;
-    }
-
     @Override
     public void close() {
       gpu.free(whole);
     }
+  }
+
+  /// Writes bytes into the GPU's memory, independently of all streams.
+  void write(long address, byte[] content) {
+    MemorySegment.copy(
+        MemorySegment.ofArray(content), 0, pinned(content.length), 0, content.length);
+    gpu.copy(address, staging, content.length);
+  }
+
+  /// Reads bytes of the GPU's memory, independently of all streams.
+  byte[] read(long address, long count) {
+    gpu.copy(staging, address, count);
+    var found = new byte[Math.toIntExact(count)];
+    MemorySegment.copy(pinned(count), 0, MemorySegment.ofArray(found), 0, count);
+    return found;
   }
 
   @SuppressWarnings("restricted")

@@ -21,6 +21,7 @@ public final class KernelChecks {
     NUMBER,
     BOUND,
     REDUCE,
+    HANDSHAKE,
     ATTENTION;
 
     private void run(CheckBench bench) {
@@ -30,6 +31,7 @@ public final class KernelChecks {
         case NUMBER -> NumberChecks.run(bench);
         case BOUND -> BoundChecks.run(bench);
         case REDUCE -> ReduceChecks.run(bench);
+        case HANDSHAKE -> HandshakeChecks.run(bench);
         case ATTENTION -> {
           AttentionChecks.run(bench);
           AttentionFoldChecks.run(bench);

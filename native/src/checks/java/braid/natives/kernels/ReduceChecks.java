@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Consumer;
 
 /// Checks of reductions of all types, numbers of parts and finishing operations.
 final class ReduceChecks {
@@ -17,6 +18,9 @@ final class ReduceChecks {
   private static final List<Integer> PART_COUNTS = List.of(1, 2, 3, 4, 5, 8, 9, 16);
   private static final List<Float> SCALES = List.of(1f, 0.5f, -0.25f);
   private static final List<Float> OUT_SCALES = List.of(1f, 4f, 1f, 0.25f, 512f);
+
+  /// Three words and a counter.
+  private static final int SIGNAL_BYTES = 4 * Long.BYTES;
 
   /// Initial value of amax.
   private static final float AMAX_BEFORE = 2;
@@ -71,6 +75,7 @@ final class ReduceChecks {
             inputType + " to " + out + ", every way",
             () -> all(bench, cases(inputType, out)));
       }
+      bench.check("reduce", out + ", between signals", () -> signalled(bench, cases(out, out)));
     }
     bench.check("reduce_any", "parts of different types", () -> all(bench, mixed()));
   }
@@ -127,7 +132,34 @@ final class ReduceChecks {
     return Optional.empty();
   }
 
+  /// Reduces between signals that the kernel raises for itself.
+  private static Optional<String> signalled(CheckBench bench, List<Case> cases) {
+    try (var words = bench.buffer(SIGNAL_BYTES, 0).put(new byte[SIGNAL_BYTES])) {
+      var first = List.of(words.address(), words.address() + Long.BYTES);
+      var last = List.of(words.address() + 2 * Long.BYTES);
+      long arrived = words.address() + 3 * Long.BYTES;
+      var signals = new Handshake(arrived, first, first, last, last);
+      for (int i = 0; i < cases.size(); i++) {
+        signals.set(i + 1, false);
+        var each = cases.get(i);
+        var wrong = one(bench, each, sum -> bench.kernels().reduce(bench.stream(), sum, signals));
+        if (wrong.isPresent()) {
+          return wrong.map((each + ": ")::concat);
+        }
+      }
+      return Optional.empty();
+    }
+  }
+
   private static Optional<String> one(CheckBench bench, Case sum) {
+    return one(
+        bench,
+        sum,
+        arguments -> bench.kernels().reduce(bench.stream(), sum.shape().blocks(), arguments));
+  }
+
+  private static Optional<String> one(
+      CheckBench bench, Case sum, Consumer<ReduceArguments> launch) {
     var out = sum.out();
     int count = sum.shape().count();
     var buffers = new ArrayList<CheckBench.Buffer>();
@@ -162,7 +194,7 @@ final class ReduceChecks {
       var arguments =
           ReduceArguments.of(
               parts, output.address(), out, sum.shape().rows(), sum.shape().columns(), finish);
-      bench.kernels().reduce(bench.stream(), sum.shape().blocks(), arguments);
+      launch.accept(arguments);
       var values = values(sum, contents, MemorySegment.ofArray(before), biasContent);
       var wrong =
           matches(sum, values, output.segment(), kept.segment(), amax.segment())

@@ -47,6 +47,16 @@ public final class GpuKernel {
     return parameterBytes;
   }
 
+  /// Number of threads of the largest block that its registers and launch bounds allow.
+  public int mostThreads() {
+    gpu.use();
+    var value = new int[1];
+    gpu.check(
+        "cuFuncGetAttribute of " + name,
+        cudart.cuFuncGetAttribute(value, cudart.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function));
+    return value[0];
+  }
+
   /// Allows launches with this much dynamic shared memory. Required above 48 KiB.
   public void maxDynamicSharedBytes(int bytes) {
     gpu.use();

@@ -31,12 +31,19 @@ public final class Kernels implements AutoCloseable {
   /// Alignment of addresses and sizes of a bulk copy.
   public static final int TMA_ALIGNMENT_BYTES = 16;
 
+  /// Bytes of the widest access of a thread.
+  private static final int WORD_BYTES = 16;
+
+  /// Numbers that a thread adds at once, in 16 bits.
+  private static final int SUMMED_PER_THREAD = 8;
+
   /// Blocks of 256 threads per multiprocessor.
   private static final int BLOCKS_PER_MULTIPROCESSOR = 8;
 
   private static final List<String> PLAIN =
       List.of(
           "copy",
+          "copy_all",
           "copy_rows",
           "fill_value",
           "fill_integers",
@@ -50,14 +57,21 @@ public final class Kernels implements AutoCloseable {
 
   private final GpuModule module;
   private final Map<String, GpuKernel> kernels = new HashMap<>();
+
+  /// By the name of a sum, the number of threads of its largest block.
+  private final Map<String, Integer> mostSumThreads = new HashMap<>();
+
   private final int mostBlocks;
+  private final int multiprocessors;
   private final boolean tma;
 
   private Kernels(Gpu gpu, GpuModule module) {
     this.module = module;
     mostBlocks = mostBlocks(gpu);
+    multiprocessors = gpu.multiprocessors();
     tma = Feature.BULK_COPIES.isIn(Feature.capability(gpu.architecture()));
     names(tma).forEach(name -> kernels.put(name, module.kernel(PREFIX + name)));
+    sums().forEach(name -> mostSumThreads.put(name, kernel(name).mostThreads()));
     if (tma) {
       kernel("copy_tma").maxDynamicSharedBytes(TMA_SHARED_BYTES);
     }
@@ -88,13 +102,13 @@ public final class Kernels implements AutoCloseable {
   }
 
   static List<String> names(boolean tma) {
-    return Stream.of(
-            PLAIN.stream(),
-            Stream.of(ReduceArguments.ANY),
-            ReduceArguments.FAST.stream(),
-            tma ? Stream.of("copy_tma") : Stream.<String>empty())
+    return Stream.of(PLAIN.stream(), sums(), tma ? Stream.of("copy_tma") : Stream.<String>empty())
         .flatMap(kernels -> kernels)
         .toList();
+  }
+
+  private static Stream<String> sums() {
+    return Stream.concat(Stream.of(ReduceArguments.ANY), ReduceArguments.FAST.stream());
   }
 
   /// Returns the kernel of this name, without prefix: `copy`, `reduce_bf16_bf16`.
@@ -179,8 +193,51 @@ public final class Kernels implements AutoCloseable {
   /// Adds parts element by element. Use [#fullGrid] blocks if no other kernel runs beside it.
   public void reduce(GpuStream stream, int blocks, ReduceArguments arguments) {
     if (arguments.count() > 0) {
-      kernel(arguments.kernel()).launch(stream, blocks, THREADS, 0, arguments.bytes());
+      kernel(arguments.kernel())
+          .launch(stream, blocks, THREADS, 0, arguments.bytes(), Handshake.NONE.bytes());
     }
+  }
+
+  /// Adds parts, which may be in peers' memory, between the signals of a handshake.
+  public void reduce(GpuStream stream, ReduceArguments arguments, Handshake handshake) {
+    int blocks = grid(arguments.count());
+    int threads = THREADS;
+    if (handshake.waits()) {
+      blocks = sumBlocks(multiprocessors, arguments.count());
+      threads =
+          sumThreads(
+              blocks, arguments.count(), mostSumThreads.getOrDefault(arguments.kernel(), THREADS));
+    }
+    kernel(arguments.kernel())
+        .launch(stream, blocks, threads, 0, arguments.bytes(), handshake.bytes());
+  }
+
+  /// Number of blocks of a sum that waits for peers. It leaves half of the multiprocessors to
+  /// kernels that the peers wait for.
+  static int sumBlocks(int multiprocessors, long count) {
+    return blocks(count, THREADS * SUMMED_PER_THREAD, multiprocessors / 2);
+  }
+
+  /// Number of threads of each of these blocks: more for large sums.
+  static int sumThreads(int blocks, long count, int most) {
+    return THREADS
+        * blocks(count, blocks * THREADS * SUMMED_PER_THREAD, Math.max(1, most / THREADS));
+  }
+
+  /// Makes independent copies, to or from peers' memory, between the signals of a handshake.
+  public void copyAll(GpuStream stream, CopyArguments copies, Handshake handshake) {
+    int blocks = copies.count() * copyBlocks(multiprocessors, copies.count(), copies.longest());
+    kernel("copy_all").launch(stream, blocks, COPY_THREADS, 0, copies.bytes(), handshake.bytes());
+  }
+
+  /// Number of blocks for each of several copies that wait for peers. Together they use an eighth
+  /// of the multiprocessors: several lanes may wait at once.
+  static int copyBlocks(int multiprocessors, int copies, long longestBytes) {
+    return blocks(longestBytes, COPY_THREADS * WORD_BYTES, multiprocessors / 8 / copies);
+  }
+
+  private static int blocks(long work, int ofBlock, int most) {
+    return Math.clamp((work + ofBlock - 1) / ofBlock, 1, Math.max(1, most));
   }
 
   public void fillValue(GpuStream stream, long to, long count, ElementType type, float value) {

@@ -2,6 +2,7 @@
 // a host may have NVRTC but no headers.
 #include "numbers.cuh"
 #include "vectors.cuh"
+#include "handshake.cuh"
 #include "copy.cuh"
 #include "tma.cuh"
 #include "reduce.cuh"

@@ -1,4 +1,5 @@
-// Adds up to 16 parts in fp32 in their order and applies the epilogue to the sum:
+// Adds up to 16 parts in fp32 in their order and applies the epilogue to the sum. Parts may be in
+// peers' memory: see handshake.cuh.
 //
 //   value = scale * sum;
 //   if (parts > 1) value = rounded to the first part's type, as a collective returns it;
@@ -14,6 +15,7 @@
 
 static const int MOST_PARTS = 16;
 static const int REDUCE_THREADS = 256;
+static const int MOST_REDUCE_THREADS = 1024;
 
 // ReduceArguments writes these 264 bytes and knows each offset.
 struct Reduction {
@@ -47,7 +49,7 @@ static __device__ __forceinline__ float gelu(float x) {
 
 // Raises the maximum by one atomic operation per block. Every thread of the block must call it.
 static __device__ __forceinline__ void raise(unsigned* amax, unsigned bits) {
-  __shared__ unsigned largest[REDUCE_THREADS / 32];
+  __shared__ unsigned largest[MOST_REDUCE_THREADS / 32];
   bits = __reduce_max_sync(0xffffffffu, bits);
   if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = bits;
   __syncthreads();
@@ -88,11 +90,15 @@ static __device__ __forceinline__ unsigned reduceElements(const Reduction& r, u6
   return amax;
 }
 
-// ASSUMPTION for all kernels below: blocks of 256 threads.
-extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
-    braid_reduce_any(const __grid_constant__ Reduction r) {
+// ASSUMPTION for all kernels below: blocks of a multiple of 32 threads, at most as many as the launch
+// bounds say. Usually a multiprocessor has several blocks of 256; a sum that waits for peers has one,
+// as large as all of those, to leave other multiprocessors free.
+extern "C" __global__ void __launch_bounds__(MOST_REDUCE_THREADS, 1)
+    braid_reduce_any(const __grid_constant__ Reduction r, const __grid_constant__ Handshake h) {
+  arrive(h);
   unsigned amax = reduceElements(r, 0);
   if (r.amax != 0) raise(r.amax, amax);
+  leave(h);
 }
 
 // Applies the epilogue to a vector of sums and stores it. Elements of one vector may belong to two
@@ -204,11 +210,14 @@ static __device__ __forceinline__ void reduceVectors(const Reduction& r) {
   if (r.amax != 0) raise(r.amax, amax);
 }
 
-// `blocks` is the number of blocks per multiprocessor that its registers allow without spilling.
+// `blocks` is the number of blocks of 256 threads per multiprocessor, or the size of one block in such
+// numbers, that its registers allow without spilling.
 #define BRAID_REDUCE(name, In, Out, Side, blocks)                    \
-  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, blocks) \
-      braid_reduce_##name(const __grid_constant__ Reduction r) {     \
-    reduceVectors<In, Out, Side>(r);                                       \
+  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS * blocks, 1) braid_reduce_##name( \
+      const __grid_constant__ Reduction r, const __grid_constant__ Handshake h) {           \
+    arrive(h);                                                                              \
+    reduceVectors<In, Out, Side>(r);                                                        \
+    leave(h);                                                                               \
   }
 
 BRAID_REDUCE(fp32_fp32, F32, F32, F32, 3)

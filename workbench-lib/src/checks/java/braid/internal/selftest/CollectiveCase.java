@@ -66,6 +66,7 @@ public record CollectiveCase(Operation operation, DType dtype, Route route, int 
     COPY_ENGINE(CollectiveWay.COPY_ENGINE),
     ONE_WORKER(CollectiveWay.WORKERS),
     TWO_WORKERS(CollectiveWay.WORKERS),
+    ONE_KERNEL(CollectiveWay.ONE_KERNEL),
     PUSHING(CollectiveWay.PUSHING),
     NCCL(CollectiveWay.NCCL),
     NCCL_COPY_ENGINE(CollectiveWay.NCCL_COPY_ENGINE),
@@ -83,6 +84,7 @@ public record CollectiveCase(Operation operation, DType dtype, Route route, int 
         case COPY_ENGINE -> comm;
         case ONE_WORKER -> comm.over(Transport.WORKERS);
         case TWO_WORKERS -> comm.over(Transport.WORKERS).workers(2);
+        case ONE_KERNEL -> comm.over(Transport.ONE_KERNEL);
         case PUSHING -> comm.pushing();
         case NCCL -> comm.by(Library.NCCL);
         case NCCL_COPY_ENGINE -> comm.by(Library.NCCL_COPY_ENGINE);
@@ -156,6 +158,9 @@ public record CollectiveCase(Operation operation, DType dtype, Route route, int 
         new CollectiveCase(Operation.ONE_SHOT, DType.FP32, Route.TWO_WORKERS, 1031, 1021),
         new CollectiveCase(Operation.ONE_SHOT_IN_PLACE, DType.FP32, Route.COPY_ENGINE, 509, 1021),
         new CollectiveCase(Operation.REDUCE_SCATTER, DType.FP32, Route.COPY_ENGINE, 1031, 1021),
+        new CollectiveCase(Operation.ONE_SHOT, DType.BF16, Route.ONE_KERNEL, 1031, 1021),
+        new CollectiveCase(Operation.ALL_REDUCE_IN_PLACE, DType.FP32, Route.ONE_KERNEL, 1031, 1021),
+        new CollectiveCase(Operation.ALL_GATHER, DType.FP32, Route.ONE_KERNEL, 1031, 1021),
         new CollectiveCase(Operation.ALL_GATHER, DType.FP32, Route.PUSHING, 1031, 1021),
         new CollectiveCase(Operation.ALL_TO_ALL, DType.BF16, Route.PUSHING, 1031, 1021),
         new CollectiveCase(Operation.ALL_REDUCE, DType.FP32, Route.NCCL, 1031, 1021),

@@ -125,7 +125,7 @@ public record CommunicationCase(
   Rule rule() {
     return switch (way) {
       case COPY_ENGINE, PUSHING, NCCL_COPY_ENGINE -> Rule.NO_KERNEL;
-      case WORKERS, NCCL -> Rule.KERNEL;
+      case WORKERS, ONE_KERNEL, NCCL -> Rule.KERNEL;
       // Its puts choose between copy engines and a kernel.
       case NVSHMEM -> Rule.ANY;
     };
@@ -201,6 +201,7 @@ public record CommunicationCase(
     return switch (way) {
       case COPY_ENGINE -> comm;
       case WORKERS -> comm.over(Transport.WORKERS).workers(WORKERS);
+      case ONE_KERNEL -> comm.over(Transport.ONE_KERNEL);
       case PUSHING -> comm.pushing();
       case NCCL, NCCL_COPY_ENGINE, NVSHMEM -> comm.by(way.library().orElseThrow());
     };

@@ -112,9 +112,14 @@ public final class PipelineCases {
       for (var method : Method.values()) {
         if (supported.stream()
             .anyMatch(row -> row.pattern() == pattern && row.method() == method)) {
-          addFeaturesAndOptions(pattern, method, ranks, cases);
+          addFeaturesAndOptions(pattern, Overlap.of(method, SPLITS), ranks, cases);
         }
       }
+    }
+    // These sums have a planner of their own.
+    for (var pattern : List.of(Pattern.GEMM_REDUCE_SCATTER, Pattern.GEMM_ALL_REDUCE)) {
+      addFeaturesAndOptions(
+          pattern, Overlap.direct(SPLITS).over(Transport.ONE_KERNEL), ranks, cases);
     }
     return cases.stream()
         .filter(
@@ -124,9 +129,8 @@ public final class PipelineCases {
   }
 
   private static void addFeaturesAndOptions(
-      Pattern pattern, Method method, int ranks, List<PipelineCase> cases) {
+      Pattern pattern, Overlap tuning, int ranks, List<PipelineCase> cases) {
     var spec = uneven(pattern, ranks);
-    var tuning = Overlap.of(method, SPLITS);
     for (var features : features(pattern)) {
       for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP16, DType.FP8_E4M3)) {
         cases.add(new PipelineCase(with(spec.dtype(dtype), features), tuning));
@@ -215,10 +219,16 @@ public final class PipelineCases {
       options.add(tuning.priority(priority));
     }
     options.add(tuning.over(Transport.WORKERS).workers(3));
+    var joined = tuning.over(Transport.ONE_KERNEL);
+    options.add(joined);
+    options.add(joined.replay());
     options.add(tuning.replay());
     if (tuning.method() != Method.BULK && tuning.method() != Method.UNFUSED) {
+      options.add(joined.streams(2).replay());
       options.add(tuning.streams(2));
-      options.add(tuning.streams(4).replay());
+      if (tuning.transport() != Transport.ONE_KERNEL) {
+        options.add(tuning.streams(4).replay());
+      }
       int largest = largestPart(spec, tuning.method(), ranks);
       if (largest > 1) {
         options.add(tuning.boundaries(0, 1, largest));

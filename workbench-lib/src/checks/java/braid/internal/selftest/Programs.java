@@ -272,13 +272,16 @@ public record Programs(
       var tuning =
           Overlap.of(method, 1 + random.nextInt(MOST_SPLITS))
               .over(row.transport())
-              .order(any(orders(method)))
               .priority(any(List.of(Priority.values())));
+      var ordered = tuning.order(any(orders(method)));
+      tuning = PipelineCases.isPossible(spec, ordered, members) ? ordered : tuning;
       if (row.transport() == Transport.WORKERS) {
         tuning = tuning.workers(1 + random.nextInt(MOST_WORKERS));
       }
       if (method != Method.BULK && method != Method.UNFUSED) {
-        tuning = tuning.streams(1 + random.nextInt(MOST_STREAMS));
+        int most =
+            row.transport() == Transport.ONE_KERNEL ? Overlap.MAX_ONE_KERNEL_STREAMS : MOST_STREAMS;
+        tuning = tuning.streams(1 + random.nextInt(most));
         int largest = PipelineCases.largestPart(spec, method, members);
         if (largest > 1 && random.nextInt(3) == 0) {
           tuning = tuning.boundaries(cuts(largest));

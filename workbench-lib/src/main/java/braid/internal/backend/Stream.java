@@ -37,7 +37,7 @@ public interface Stream extends AutoCloseable {
   }
 
   /// Makes several independent copies, which may be in flight at once; `work` describes them
-  /// together.
+  /// together. Over [braid.model.Transport#ONE_KERNEL] some may be local.
   void copyAll(Work work, List<Copy> copies);
 
   /// Copies bytes within this rank's memory.

@@ -3,15 +3,16 @@ package braid.internal.cuda;
 import braid.internal.backend.Executable;
 import braid.internal.rank.Closing;
 import braid.natives.cuda.GpuEvent;
-import braid.natives.cuda.MemoryOperation;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.List;
-import java.util.function.Supplier;
+import java.util.Map;
 
 /// Compiled work for a GPU's streams, with all addresses and algorithms decided: a launch is little
-/// more than one driver call per operation. Consecutive signals of one stream are one call.
+/// more than one driver call per operation. Consecutive signals of one stream are one call: see
+/// [SignalledCall].
 final class CudaExecutable implements Executable {
   /// Limit of queued calls: with about 1,000 in a stream, the driver blocks the host in a call that
   /// cannot be aborted.
@@ -21,14 +22,8 @@ final class CudaExecutable implements Executable {
   private final List<Runnable> calls = new ArrayList<>();
   private final Deque<GpuEvent> events = new ArrayDeque<>();
 
-  /// Consecutive signals of one stream.
-  private record SignalBatch(CudaStream stream, List<Supplier<MemoryOperation>> operations)
-      implements Runnable {
-    @Override
-    public void run() {
-      stream.gpu().memoryOperations(operations.stream().map(Supplier::get).toList());
-    }
-  }
+  /// The calls that take more words of their streams.
+  private final Map<CudaStream, SignalledCall> open = new HashMap<>();
 
   private CudaExecutable(List<CudaStream> streams) {
     this.streams = List.copyOf(streams);
@@ -59,19 +54,39 @@ final class CudaExecutable implements Executable {
     return event;
   }
 
-  void add(Runnable call) {
+  void add(CudaStream stream, Runnable call) {
+    open.remove(stream);
+    append(call);
+  }
+
+  private void append(Runnable call) {
+    // These join only signals that follow each other in the program of all streams.
+    open.keySet().removeIf(stream -> !stream.joins());
     calls.add(call);
   }
 
-  /// Adds a signal or a wait for one, whose value depends on the turn.
-  void add(CudaStream stream, Supplier<MemoryOperation> operation) {
-    if (!calls.isEmpty()
-        && calls.getLast() instanceof SignalBatch before
-        && before.stream == stream) {
-      before.operations.add(operation);
-    } else {
-      calls.add(new SignalBatch(stream, new ArrayList<>(List.of(operation))));
+  /// Adds a signal or a wait for one.
+  void add(CudaStream stream, SignalledCall.Word word) {
+    var current = open.get(stream);
+    if (current == null || !current.add(word)) {
+      var next = new SignalledCall(stream.joins());
+      var _ = next.add(word);
+      begin(stream, next);
     }
+  }
+
+  /// Adds work that is one kernel together with the signals around it.
+  void add(CudaStream stream, SignalledCall.SmallWork work) {
+    var current = open.getOrDefault(stream, new SignalledCall(true));
+    var call = current.with(work);
+    if (call != open.get(stream)) {
+      begin(stream, call);
+    }
+  }
+
+  private void begin(CudaStream stream, SignalledCall call) {
+    append(() -> stream.run(call));
+    open.put(stream, call);
   }
 
   @Override

@@ -27,6 +27,7 @@ import braid.natives.cuda.GpuCopy;
 import braid.natives.cuda.GpuEvent;
 import braid.natives.cuda.GpuStream;
 import braid.natives.cuda.MemoryOperation;
+import braid.natives.kernels.CopyArguments;
 import braid.schedule.Lane;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -40,6 +41,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Enqueues work on a stream of the GPU, without waiting for it.
 final class CudaStream implements Stream {
+  /// Workers of a copy over [Transport#ONE_KERNEL] that no signals surround.
+  private static final int LONE_COPY_WORKERS = 16;
+
   private final Lane lane;
   private final CudaDevice device;
   private final SharedStream shared;
@@ -57,6 +61,9 @@ final class CudaStream implements Stream {
   private boolean recording;
   private int parity;
   private int step;
+
+  /// Address of the counter of blocks of kernels that end with signals, 0 between them.
+  private long arrived;
 
   /// True if work was enqueued that was not yet synchronized with.
   private volatile boolean unsynchronized;
@@ -140,6 +147,7 @@ final class CudaStream implements Stream {
         0,
         switch (lane.transport()) {
           case WORKERS -> workerCopies.of(lane.workers(), transfer);
+          case ONE_KERNEL -> workerCopies.of(LONE_COPY_WORKERS, transfer);
           case COPY_ENGINE -> byCopyEngine(transfer);
         });
   }
@@ -161,18 +169,23 @@ final class CudaStream implements Stream {
   @Override
   public void copyAll(Work work, List<Copy> all) {
     var copies = all.stream().filter(each -> each.transfer().bytes() > 0).toList();
-    if (lane.transport() == Transport.WORKERS
+    var target = program;
+    if (joins()
+        && target != null
+        && !copies.isEmpty()
+        && copies.size() <= CopyArguments.MOST_COPIES
+        && copies.stream().allMatch(each -> each.transfer().isOnePiece())) {
+      join(target, inOneKernel(work, copies));
+      return;
+    }
+    if (lane.transport() != Transport.COPY_ENGINE
         || copies.size() < 2
         || !copies.stream().allMatch(each -> each.transfer().isOnePiece())) {
       copies.forEach(each -> copy(each.work(), each.transfer()));
       return;
     }
-    var together =
-        copies.stream()
-            .map(Copy::transfer)
-            .map(each -> new GpuCopy(each.to().address(), each.from().address(), each.bytes()))
-            .toList();
-    long bytes = together.stream().mapToLong(GpuCopy::bytes).sum();
+    var together = pieces(copies);
+    long bytes = bytes(together);
     submit(
         () -> {
           if (!recording) {
@@ -189,6 +202,33 @@ final class CudaStream implements Stream {
                 queue -> queue.copy(copy.to(), copy.from(), copy.bytes()));
           }
         });
+  }
+
+  private static List<GpuCopy> pieces(List<Copy> copies) {
+    return copies.stream()
+        .map(Copy::transfer)
+        .map(each -> new GpuCopy(each.to().address(), each.from().address(), each.bytes()))
+        .toList();
+  }
+
+  private static long bytes(List<GpuCopy> copies) {
+    return copies.stream().mapToLong(GpuCopy::bytes).sum();
+  }
+
+  private SignalledCall.SmallWork inOneKernel(Work work, List<Copy> copies) {
+    var pieces = pieces(copies);
+    var arguments = new CopyArguments(pieces);
+    var kernels = device.kernels();
+    return new SignalledCall.SmallWork(
+        work,
+        copies.stream().allMatch(Copy::local) ? Stage.LOCAL : Stage.COPY,
+        bytes(pieces),
+        signals -> queue -> kernels.copyAll(queue, arguments, signals));
+  }
+
+  /// Returns whether a copy or a sum and the signals around it are one kernel.
+  boolean joins() {
+    return lane.transport() == Transport.ONE_KERNEL;
   }
 
   @Override
@@ -228,7 +268,15 @@ final class CudaStream implements Stream {
 
   @Override
   public void reduce(Work work, Reduction reduction) {
-    enqueue(work, Stage.REDUCE, reduction.bytes(), 0, device.multiplier().prepare(reduction));
+    var target = program;
+    if (joins() && target != null && reduction.out().rows() > 0) {
+      join(
+          target,
+          new SignalledCall.SmallWork(
+              work, Stage.REDUCE, reduction.bytes(), device.multiplier().signalled(reduction)));
+    } else {
+      enqueue(work, Stage.REDUCE, reduction.bytes(), 0, device.multiplier().prepare(reduction));
+    }
   }
 
   @Override
@@ -268,33 +316,70 @@ final class CudaStream implements Stream {
 
   @Override
   public void raise(Work work, Signals signals, int rank, int slot) {
-    long word = signals.word(rank, slot).address();
-    operate(() -> new MemoryOperation(MemoryOperation.Action.WRITE, word, value()));
+    add(new SignalledCall.Word(signals.word(rank, slot).address(), null, 0));
   }
 
   @Override
   public void await(Work work, Signals signals, int slot, int from) {
-    int raiser = signals.ranks().get(from);
     long word = signals.word(signals.self(), slot).address();
-    operate(
-        () -> {
-          long value = value();
-          awaited.add(word, value, work, raiser);
-          recorder.enqueueWait(track, work);
-          return new MemoryOperation(
-              recording ? MemoryOperation.Action.EQUAL : MemoryOperation.Action.AT_LEAST,
-              word,
-              value);
-        });
+    add(new SignalledCall.Word(word, work, signals.ranks().get(from)));
   }
 
-  private void operate(Supplier<MemoryOperation> operation) {
+  private void add(SignalledCall.Word word) {
     var target = program;
     if (target == null) {
-      gpu.memoryOperations(List.of(operation.get()));
+      operate(List.of(word));
     } else {
-      target.add(this, operation);
+      target.add(this, word);
     }
+  }
+
+  /// Enqueues signals and waits as memory operations.
+  private void operate(List<SignalledCall.Word> words) {
+    gpu.memoryOperations(words.stream().map(this::operation).toList());
+  }
+
+  private MemoryOperation operation(SignalledCall.Word word) {
+    if (word.awaiting() == null) {
+      return new MemoryOperation(MemoryOperation.Action.WRITE, word.address(), value());
+    }
+    expect(word);
+    recorder.enqueueWait(track, word.awaiting());
+    return new MemoryOperation(
+        recording ? MemoryOperation.Action.EQUAL : MemoryOperation.Action.AT_LEAST,
+        word.address(),
+        value());
+  }
+
+  /// Enqueues a call of a program, with the values of this turn.
+  void run(SignalledCall call) {
+    call.work().ifPresentOrElse(work -> run(call, work), () -> operate(call.first()));
+  }
+
+  private void run(SignalledCall call, SignalledCall.SmallWork work) {
+    var signals = call.handshake(arrived);
+    signals.set(value(), recording);
+    call.first().forEach(this::expect);
+    call.last().forEach(this::expect);
+    launch(work.work(), work.stage(), work.bytes(), 0, work.launch().apply(signals));
+  }
+
+  /// Notes that the work enqueued next waits for a word, if it is not raised.
+  private void expect(SignalledCall.Word word) {
+    var work = word.awaiting();
+    if (work != null) {
+      awaited.add(word.address(), value(), work, word.raiser());
+    }
+  }
+
+  /// Adds work to the program as one kernel with the signals around it. Its counter of blocks is
+  /// allocated here, before any graph is recorded.
+  private void join(CudaExecutable target, SignalledCall.SmallWork work) {
+    if (arrived == 0) {
+      arrived = scratch.allocate(Integer.BYTES);
+      device.gpu().fill(arrived, (byte) 0, Integer.BYTES);
+    }
+    target.add(this, work);
   }
 
   private long value() {
@@ -441,7 +526,7 @@ final class CudaStream implements Stream {
     if (target == null) {
       call.run();
     } else {
-      target.add(call);
+      target.add(this, call);
     }
   }
 

@@ -32,8 +32,13 @@ public final class CopyEngine implements Mover {
 
   @Override
   public long copy(Supplier<String> description, Transfer transfer, long readyNanos) {
-    long deadline = reserve(readyNanos, transfer.bytes());
-    transfer.move();
+    return carry(description, transfer.bytes(), readyNanos, transfer::move);
+  }
+
+  @Override
+  public long carry(Supplier<String> description, long bytes, long readyNanos, Runnable work) {
+    long deadline = reserve(readyNanos, bytes);
+    work.run();
     waits.sleepUntil(description, deadline);
     return deadline;
   }

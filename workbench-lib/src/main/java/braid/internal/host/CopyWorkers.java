@@ -44,8 +44,20 @@ public final class CopyWorkers implements Mover {
     return deadline;
   }
 
+  @Override
+  public long carry(Supplier<String> description, long bytes, long readyNanos, Runnable work) {
+    long deadline = link.reserve(readyNanos, bytes);
+    work.run();
+    occupy(description, deadline);
+    return deadline;
+  }
+
   private void copyShare(Supplier<String> description, Transfer share, long deadlineNanos) {
     share.move();
+    occupy(description, deadlineNanos);
+  }
+
+  private void occupy(Supplier<String> description, long deadlineNanos) {
     while (deadlineNanos - System.nanoTime() > 0) {
       waits.check(description);
       Thread.onSpinWait();

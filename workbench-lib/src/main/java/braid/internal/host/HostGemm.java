@@ -51,9 +51,14 @@ public final class HostGemm implements AutoCloseable {
     long bytes = (long) out.rows() * out.columns() * Float.BYTES;
     var workspace = scratch.begin(3 * HostScratch.roundUp(bytes));
     var epilogue = reduction.epilogue();
-    boolean inPlace = out.dtype().isStoredAsFp32() && !epilogue.accumulate();
-    var sum = inPlace ? out.bytes() : workspace.take(bytes);
     var parts = reduction.parts();
+    boolean inPlace =
+        out.dtype().isStoredAsFp32()
+            && !epilogue.accumulate()
+            && parts.stream()
+                .skip(1)
+                .noneMatch(part -> part.segment().address() == out.segment().address());
+    var sum = inPlace ? out.bytes() : workspace.take(bytes);
     var first = parts.getFirst();
     if (!inPlace || first.segment().address() != out.segment().address()) {
       Numbers.widen(first.dtype(), first.bytes(), sum);

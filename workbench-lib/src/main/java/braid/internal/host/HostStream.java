@@ -74,6 +74,7 @@ final class HostStream implements Stream {
         switch (lane.transport()) {
           case COPY_ENGINE -> engine;
           case WORKERS -> new CopyWorkers(lane.workers(), rank + "-" + name, engine, waits, cores);
+          case ONE_KERNEL -> new CopyWorkers(1, rank + "-" + name, engine, waits, cores);
         };
     this.multiplier = new HostGemm(threads);
     this.attention = new HostAttention(threads);
@@ -126,7 +127,14 @@ final class HostStream implements Stream {
   public void copyAll(Work work, List<Copy> copies) {
     copies.stream()
         .filter(each -> each.transfer().bytes() > 0)
-        .forEach(each -> copy(each.work(), each.transfer()));
+        .forEach(
+            each -> {
+              if (each.local()) {
+                copyLocal(each.work(), each.transfer());
+              } else {
+                copy(each.work(), each.transfer());
+              }
+            });
   }
 
   @Override
@@ -161,7 +169,23 @@ final class HostStream implements Stream {
 
   @Override
   public void reduce(Work work, Reduction reduction) {
-    compute(work, Stage.REDUCE, reduction.bytes(), 0, () -> multiplier.reduce(reduction));
+    compute(
+        work,
+        Stage.REDUCE,
+        reduction.bytes(),
+        0,
+        () -> {
+          if (reduction.linkBytes() == 0) {
+            multiplier.reduce(reduction);
+          } else {
+            var _ =
+                mover.carry(
+                    work::toString,
+                    reduction.linkBytes(),
+                    System.nanoTime(),
+                    () -> multiplier.reduce(reduction));
+          }
+        });
   }
 
   @Override

@@ -9,6 +9,10 @@ public sealed interface Mover extends AutoCloseable permits CopyEngine, CopyWork
   /// link has delivered them.
   long copy(Supplier<String> description, Transfer transfer, long readyNanos);
 
+  /// Does work that reads that number of bytes over the link, as one transfer. Returns the time at
+  /// which the link has delivered them.
+  long carry(Supplier<String> description, long bytes, long readyNanos, Runnable work);
+
   /// Drops copies that have not begun and waits for those that have.
   void quiesce();
 

@@ -16,6 +16,7 @@ import braid.internal.work.Transfer;
 import braid.internal.work.Work;
 import braid.model.AttentionGradientSpec;
 import braid.model.Scales;
+import braid.model.Transport;
 import braid.schedule.Buffer;
 import braid.schedule.Finish;
 import braid.schedule.Flag;
@@ -118,7 +119,8 @@ public final class Executor {
             new Reduction(
                 reduce.parts().stream().map(this::matrix).toList(),
                 matrix(reduce.output()),
-                epilogue(reduce.finish(), reduce.output()));
+                epilogue(reduce.finish(), reduce.output()),
+                reduce.linkBytes(rank));
         yield () -> stream.reduce(work, reduction);
       }
       case Step.Attend attend -> {
@@ -188,17 +190,18 @@ public final class Executor {
   }
 
   private Runnable copy(Step.Copy copy, Stream stream, Work work) {
-    var copies = copy.moves().stream().map(move -> new Copy(work, transfer(move))).toList();
-    if (copies.size() > 1 && copy.moves().stream().noneMatch(Step.Move::isLocal)) {
+    var copies =
+        copy.moves().stream().map(move -> new Copy(work, transfer(move), move.isLocal())).toList();
+    if (copy.lane().transport() == Transport.ONE_KERNEL
+        || (copies.size() > 1 && copies.stream().noneMatch(Copy::local))) {
       return () -> stream.copyAll(work, copies);
     }
     var each = new ArrayList<Runnable>();
-    for (int i = 0; i < copies.size(); i++) {
-      var one = copies.get(i).transfer();
+    for (var one : copies) {
       each.add(
-          copy.moves().get(i).isLocal()
-              ? () -> stream.copyLocal(work, one)
-              : () -> stream.copy(work, one));
+          one.local()
+              ? () -> stream.copyLocal(work, one.transfer())
+              : () -> stream.copy(work, one.transfer()));
     }
     return each.size() == 1 ? each.getFirst() : () -> each.forEach(Runnable::run);
   }

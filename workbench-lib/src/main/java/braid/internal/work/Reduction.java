@@ -6,8 +6,15 @@ import java.util.List;
 /// One sum: `out = epilogue(sum of parts)`, added in fp32 in the order of the parts. A sum of
 /// several parts is rounded to the first part's type before the epilogue, as a collective would
 /// have returned it; a single part is not. All matrices have the same shape and are stored by rows
-/// without gaps. Parts may be of another type than `out`, and the first may be `out` itself.
-public record Reduction(List<Matrix> parts, Matrix out, Epilogue epilogue) {
+/// without gaps. Parts may be of another type than `out`, and one of them may be `out` itself.
+///
+/// @param linkBytes number of bytes of parts in other ranks' memory
+public record Reduction(List<Matrix> parts, Matrix out, Epilogue epilogue, long linkBytes) {
+  /// Creates the sum of parts in this rank's memory.
+  public Reduction(List<Matrix> parts, Matrix out, Epilogue epilogue) {
+    this(parts, out, epilogue, 0);
+  }
+
   public Reduction {
     parts = List.copyOf(parts);
     for (var part : parts) {

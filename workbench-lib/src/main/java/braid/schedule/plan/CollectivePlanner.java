@@ -1,5 +1,6 @@
 package braid.schedule.plan;
 
+import braid.model.CollectiveWay;
 import braid.schedule.Buffer;
 import braid.schedule.Finish;
 import braid.schedule.Flag;
@@ -13,6 +14,7 @@ import braid.schedule.Step;
 import braid.schedule.Step.Move;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -110,7 +112,7 @@ public final class CollectivePlanner {
         case BARRIER -> meet(flags.getFirst());
         default -> {
           switch (spec.way()) {
-            case COPY_ENGINE, WORKERS -> fetch();
+            case COPY_ENGINE, WORKERS, ONE_KERNEL -> fetch();
             case PUSHING -> push();
             case NCCL, NCCL_COPY_ENGINE, NVSHMEM -> call();
           }
@@ -126,14 +128,10 @@ public final class CollectivePlanner {
 
     private void fetch() {
       switch (spec.collective()) {
-        case ALL_GATHER -> {
-          copy(peers.stream().map(peer -> new Move(x.on(peer), y.on(rank, slot(peer)))));
-          keepOwn(x.on(rank), y.on(rank, slot(rank)));
-        }
+        case ALL_GATHER -> copyAll(peer -> new Move(x.on(peer), y.on(rank, slot(peer))));
         case ALL_TO_ALL -> {
           var mine = part(x, rank);
-          copy(peers.stream().map(peer -> new Move(x.on(peer, mine), y.on(rank, part(y, peer)))));
-          keepOwn(x.on(rank, mine), y.on(rank, mine));
+          copyAll(peer -> new Move(x.on(peer, mine), y.on(rank, part(y, peer))));
         }
         case REDUCE_SCATTER -> reduce(part(x, rank), new Slice(0, y.rows(rank)));
         case ALL_REDUCE -> {
@@ -153,8 +151,20 @@ public final class CollectivePlanner {
       }
     }
 
-    private void copy(Stream<Move> moves) {
-      program.copy(comm, Step.NO_CHUNK, moves.toList());
+    /// Copies the part of each peer, and this rank's own: in one step if one kernel makes it.
+    private void copyAll(IntFunction<Move> move) {
+      boolean joined = inOneKernel();
+      var own = move.apply(rank);
+      var moves = peers.stream().map(move::apply);
+      program.copy(
+          comm, Step.NO_CHUNK, (joined ? Stream.concat(moves, Stream.of(own)) : moves).toList());
+      if (!joined) {
+        keepOwn(own.from(), own.to());
+      }
+    }
+
+    private boolean inOneKernel() {
+      return spec.way() == CollectiveWay.ONE_KERNEL;
     }
 
     /// Each rank sums one part, and the others fetch it from there. If `x` is `y`, a part is
@@ -163,10 +173,17 @@ public final class CollectivePlanner {
       var mine = part(x, rank);
       reduce(mine, mine);
       program.round(1);
-      for (int peer : peers) {
-        var slice = part(y, peer);
-        program.copy(comm, Step.NO_CHUNK, y.on(peer, slice), y.on(rank, slice));
+      var moves = peers.stream().map(this::fetchedSum);
+      if (inOneKernel()) {
+        program.copy(comm, Step.NO_CHUNK, moves.toList());
+      } else {
+        moves.forEach(move -> program.copy(comm, Step.NO_CHUNK, List.of(move)));
       }
+    }
+
+    private Move fetchedSum(int peer) {
+      var slice = part(y, peer);
+      return new Move(y.on(peer, slice), y.on(rank, slice));
     }
 
     /// Each rank sums everything. If `x` is `y`, it is overwritten only after every rank has
@@ -197,6 +214,10 @@ public final class CollectivePlanner {
         keepOwn(x.on(rank, some), y.on(rank, target));
         return;
       }
+      if (inOneKernel()) {
+        sumInPlace(some, y.on(rank, target));
+        return;
+      }
       var pieces = pieces(some);
       for (int chunk = 0; chunk < pieces.size(); chunk++) {
         var piece = pieces.get(chunk);
@@ -204,6 +225,16 @@ public final class CollectivePlanner {
         long skipped = piece.start() - some.start();
         add(chunk, piece, y.on(rank, new Slice(target.start() + skipped, piece.length())));
       }
+    }
+
+    /// Sums elements where they are, on all ranks.
+    private void sumInPlace(Slice some, Region sum) {
+      program.reduce(
+          comm,
+          Step.NO_CHUNK,
+          IntStream.range(0, ranks).mapToObj(source -> x.on(source, some)).toList(),
+          sum,
+          Finish.NONE);
     }
 
     /// Returns the chunks of some elements, in order.
@@ -215,12 +246,14 @@ public final class CollectivePlanner {
       return pieces;
     }
 
+    /// Fetches the peers' parts; one kernel copies this rank's own part too.
     private void fetchParts(int chunk, Slice piece) {
+      var sources = inOneKernel() ? IntStream.range(0, ranks).boxed().toList() : peers;
       program.copy(
           comm,
           chunk,
-          peers.stream()
-              .map(peer -> new Move(x.on(peer, piece), inbox(chunk, peer, piece.length())))
+          sources.stream()
+              .map(source -> new Move(x.on(source, piece), inbox(chunk, source, piece.length())))
               .toList());
     }
 
@@ -233,7 +266,7 @@ public final class CollectivePlanner {
     private List<Region> parts(int chunk, Slice piece, Region sum) {
       var mine = x.on(rank, piece);
       boolean moved = mine.equals(sum);
-      if (moved) {
+      if (moved && !inOneKernel()) {
         program.copy(adder, chunk, mine, inbox(chunk, rank, piece.length()));
       }
       return IntStream.range(0, ranks)

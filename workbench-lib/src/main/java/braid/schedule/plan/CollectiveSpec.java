@@ -55,9 +55,10 @@ public record CollectiveSpec(
 
   /// Returns the lanes of a mechanism, the same for all collectives.
   public static List<Lane> lanes(CollectiveWay way, int workers) {
-    return List.of(
-        new Lane("comm", Lane.Role.COMMUNICATION, false, way.transport(), workers, 0),
-        Lane.of("reduce", Lane.Role.COMPLETION));
+    var comm = new Lane("comm", Lane.Role.COMMUNICATION, false, way.transport(), workers, 0);
+    return way == CollectiveWay.ONE_KERNEL
+        ? List.of(comm)
+        : List.of(comm, Lane.of("reduce", Lane.Role.COMPLETION));
   }
 
   /// Returns the largest `x` of a one-shot all-reduce in place, in bytes: the parts of all ranks

@@ -20,6 +20,9 @@ final class GemmPlanner {
   }
 
   static Schedule plan(Schedule.Builder builder, GemmSpec spec, Overlap overlap, int ranks) {
+    if (PeerSumPlanner.plans(spec, overlap)) {
+      return new PeerSumPlanner(builder, spec, overlap, ranks).plan();
+    }
     return switch (spec.pattern()) {
       case ALL_GATHER_GEMM, GEMM_BESIDE_ALL_GATHER ->
           new GatherPlanner(builder, spec, overlap, ranks).plan();

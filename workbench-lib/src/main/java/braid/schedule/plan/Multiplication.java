@@ -61,6 +61,11 @@ final class Multiplication {
 
   /// Adds the multiplying lanes, after those that communicate.
   void openLanes() {
+    openLanes(Transport.COPY_ENGINE);
+  }
+
+  /// @param transport of the sums on these lanes
+  void openLanes(Transport transport) {
     for (int i = 0; i < overlap.streams(); i++) {
       lanes.add(
           builder.add(
@@ -68,7 +73,7 @@ final class Multiplication {
                   "gemm-" + i,
                   Lane.Role.COMPUTE,
                   overlap.priority() == Priority.COMMUNICATION,
-                  Transport.COPY_ENGINE,
+                  transport,
                   0,
                   overlap.workers())));
     }

@@ -6,10 +6,12 @@ import braid.model.DType;
 import braid.model.Place;
 import braid.model.Profile;
 import braid.model.Stage;
+import braid.model.Transport;
 import braid.model.Tuning;
 import braid.schedule.Finish;
 import braid.schedule.Flag;
 import braid.schedule.Goal;
+import braid.schedule.Lane;
 import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Step;
@@ -77,7 +79,7 @@ final class SimulatedRun {
   private ProfileSet run(int iterations) {
     var lanes =
         schedule.lanes().stream()
-            .map(lane -> new LaneKind(lane.name(), lane.yielding(), lane.workers()))
+            .map(lane -> new LaneKind(lane.name(), lane.yielding(), workers(lane)))
             .toList();
     var operations = new ArrayList<Operations>();
     for (int rank = 0; rank < schedule.ranks(); rank++) {
@@ -109,6 +111,15 @@ final class SimulatedRun {
       spans.clear();
     }
     return ProfileSet.of(profiles);
+  }
+
+  /// Returns the number of units that copy on a lane. A kernel that waits for peers takes an eighth
+  /// of them, and half of them if it adds.
+  private int workers(Lane lane) {
+    int share = lane.role() == Lane.Role.COMPUTE ? 2 : 8;
+    return lane.transport() == Transport.ONE_KERNEL
+        ? Math.max(1, machine.compute().units() / share)
+        : lane.workers();
   }
 
   private SequencedMap<String, String> configuration() {
@@ -158,8 +169,11 @@ final class SimulatedRun {
       throw wrong(rank, step, number, "the schedule has no such lane; add it to its lanes");
     }
     var costs = machine.costs();
+    boolean inOneKernel = step.lane().transport() == Transport.ONE_KERNEL;
     long launch =
         switch (step) {
+          case Copy _ when inOneKernel -> costs.launchCompute();
+          case Signal _, Wait _ when inOneKernel -> 0;
           case Copy copy -> copy.moves().size() * costs.launchCopy();
           case Gemm gemm ->
               (machine.compute().batched() ? 1 : gemm.tiles().size()) * costs.launchCompute();
@@ -194,7 +208,10 @@ final class SimulatedRun {
         }
       }
       case Gemm gemm -> as.compute(gemm(gemm));
-      case Reduce reduce -> as.compute(reduce(reduce));
+      case Reduce reduce -> {
+        read(reduce, rank, as);
+        as.compute(reduce(reduce, rank));
+      }
       case Attend attend -> as.compute(attend(attend));
       case AttendGradient gradient -> as.compute(gradient(gradient.block()));
       case Merge merge -> as.compute(merge(merge));
@@ -216,6 +233,22 @@ final class SimulatedRun {
       case Mark mark -> as.mark(mark.number());
       case After after -> as.after(after.mark());
       case LibraryCall _ -> throw new IllegalStateException("refused before");
+    }
+  }
+
+  /// Adds the transfers of the parts that a sum reads from other ranks.
+  private void read(Reduce reduce, int rank, Operations.OfStep as) {
+    boolean with = false;
+    for (var part : reduce.parts()) {
+      if (part.rank() != rank) {
+        as.copy(
+            with && !machine.links().serial(),
+            part.rank(),
+            rank,
+            rank,
+            number(new Work(Stage.COPY, 1, 0, part.bytes(), 0)));
+        with = true;
+      }
     }
   }
 
@@ -331,8 +364,9 @@ final class SimulatedRun {
         + machine.narrowingNanos(output.buffer().dtype(), elements(output));
   }
 
-  private int reduce(Reduce reduce) {
-    long bytes = reduce.output().bytes();
+  /// Returns the work on parts in this rank's memory. Those of others are added as they arrive.
+  private int reduce(Reduce reduce, int rank) {
+    long bytes = reduce.output().bytes() - reduce.linkBytes(rank);
     double nanos = finishNanos(reduce.finish(), reduce.output());
     for (var part : reduce.parts()) {
       bytes += part.bytes();

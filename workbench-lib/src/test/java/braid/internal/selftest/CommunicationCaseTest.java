@@ -121,7 +121,12 @@ class CommunicationCaseTest {
             "units-of-pipelines over copy_engine");
     assertThat(cases.stream().filter(each -> each.rule() == Rule.KERNEL))
         .extracting(CommunicationCase::way)
-        .containsExactly(CollectiveWay.WORKERS, CollectiveWay.NCCL, CollectiveWay.WORKERS);
+        .containsExactly(
+            CollectiveWay.WORKERS,
+            CollectiveWay.ONE_KERNEL,
+            CollectiveWay.NCCL,
+            CollectiveWay.WORKERS,
+            CollectiveWay.ONE_KERNEL);
     assertThat(cases)
         .allMatch(each -> each.collectives().isEmpty() == each.ofPipelines())
         .allMatch(each -> each.pipelines().isEmpty() != each.ofPipelines());

@@ -12,11 +12,14 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Standalone collectives pass the check: on all numbers of ranks, by copies that fetch, copies
 /// that write, and library calls with and without meetings.
 class CollectiveSchedulesTest {
+  private static final boolean[] FLAGS = {false, true};
+
   /// Parts of a megabyte or more are split into chunks.
   private static final long[] SIZES = {1, 7, 48, 700_001};
 
@@ -29,8 +32,10 @@ class CollectiveSchedulesTest {
       for (long size : ranks > 4 ? new long[] {1, 48} : SIZES) {
         long elements = collective == Collective.ALL_REDUCE ? size : size * ranks;
         specs.add(spec(collective, elements, CollectiveWay.COPY_ENGINE, LibraryNeeds.NONE));
+        specs.add(spec(collective, elements, CollectiveWay.ONE_KERNEL, LibraryNeeds.NONE));
         if (collective == Collective.ALL_REDUCE) {
           specs.add(oneShot(elements, false));
+          specs.add(oneShot(elements, false, CollectiveWay.ONE_KERNEL, 0));
         }
         if (!collective.adds()) {
           specs.add(spec(collective, elements, CollectiveWay.PUSHING, LibraryNeeds.NONE));
@@ -53,6 +58,11 @@ class CollectiveSchedulesTest {
   }
 
   private static CollectiveSpec oneShot(long elements, boolean inPlace) {
+    return oneShot(elements, inPlace, CollectiveWay.WORKERS, 2);
+  }
+
+  private static CollectiveSpec oneShot(
+      long elements, boolean inPlace, CollectiveWay way, int workers) {
     return new CollectiveSpec(
         Collective.ALL_REDUCE,
         DType.BF16,
@@ -60,8 +70,8 @@ class CollectiveSchedulesTest {
         0,
         inPlace,
         AllReduce.ONE_SHOT,
-        CollectiveWay.WORKERS,
-        2,
+        way,
+        workers,
         LibraryNeeds.NONE);
   }
 
@@ -79,20 +89,22 @@ class CollectiveSchedulesTest {
   @ValueSource(ints = {1, 2, 3, 5, 8})
   void aSumInPlacePasses(int ranks) {
     for (long elements : SIZES) {
-      var spec =
-          new CollectiveSpec(
-              Collective.ALL_REDUCE,
-              DType.BF16,
-              elements,
-              0,
-              true,
-              AllReduce.TWO_SHOT,
-              CollectiveWay.COPY_ENGINE,
-              0,
-              LibraryNeeds.NONE);
-      assertThat(CollectivePlanner.plan(spec, ranks).findings())
-          .as("%s on %d ranks", spec, ranks)
-          .isEmpty();
+      for (var way : List.of(CollectiveWay.COPY_ENGINE, CollectiveWay.ONE_KERNEL)) {
+        var spec =
+            new CollectiveSpec(
+                Collective.ALL_REDUCE,
+                DType.BF16,
+                elements,
+                0,
+                true,
+                AllReduce.TWO_SHOT,
+                way,
+                0,
+                LibraryNeeds.NONE);
+        assertThat(CollectivePlanner.plan(spec, ranks).findings())
+            .as("%s on %d ranks", spec, ranks)
+            .isEmpty();
+      }
     }
   }
 
@@ -101,10 +113,47 @@ class CollectiveSchedulesTest {
   @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
   void aOneShotSumInPlacePasses(int ranks) {
     for (long elements : new long[] {1, 48, 1 << 20}) {
-      var spec = oneShot(elements, true);
-      assertThat(CollectivePlanner.plan(spec, ranks).findings())
-          .as("%s on %d ranks", spec, ranks)
-          .isEmpty();
+      for (var spec :
+          List.of(oneShot(elements, true), oneShot(elements, true, CollectiveWay.ONE_KERNEL, 0))) {
+        assertThat(CollectivePlanner.plan(spec, ranks).findings())
+            .as("%s on %d ranks", spec, ranks)
+            .isEmpty();
+      }
+    }
+  }
+
+  /// Without messages, as one kernel makes none.
+  @ParameterizedTest
+  @EnumSource(
+      value = Collective.class,
+      names = {"SEND", "RECEIVE"},
+      mode = EnumSource.Mode.EXCLUDE)
+  void everySignalOfOneKernelIsNeeded(Collective collective) {
+    for (var algorithm : AllReduce.values()) {
+      for (boolean inPlace : collective == Collective.ALL_REDUCE ? FLAGS : new boolean[] {false}) {
+        var spec =
+            new CollectiveSpec(
+                collective,
+                DType.BF16,
+                48,
+                0,
+                inPlace || collective == Collective.BROADCAST,
+                algorithm,
+                CollectiveWay.ONE_KERNEL,
+                0,
+                LibraryNeeds.NONE);
+        var schedule = CollectivePlanner.plan(spec, 3);
+        for (int rank = 0; rank < 3; rank++) {
+          var steps = schedule.steps(rank);
+          for (int at = 0; at < steps.size(); at++) {
+            var removed = new ArrayList<>(steps);
+            var step = removed.remove(at);
+            assertThat(schedule.with(rank, removed).findings())
+                .as("%s without %s", spec, step.name(rank, at))
+                .isNotEmpty();
+          }
+        }
+      }
     }
   }
 
@@ -140,7 +189,8 @@ class CollectiveSchedulesTest {
   @ParameterizedTest
   @ValueSource(ints = {0, 1, 2})
   void everyRootPasses(int root) {
-    for (var way : List.of(CollectiveWay.COPY_ENGINE, CollectiveWay.PUSHING)) {
+    for (var way :
+        List.of(CollectiveWay.COPY_ENGINE, CollectiveWay.ONE_KERNEL, CollectiveWay.PUSHING)) {
       var spec =
           new CollectiveSpec(
               Collective.BROADCAST,

@@ -35,7 +35,7 @@ public final class Scratch implements AutoCloseable {
   }
 
   /// Allocates separate memory, freed with the scratch memory.
-  long allocate(long requested) {
+  public long allocate(long requested) {
     long allocation = gpu.allocate(requested);
     allocations.add(allocation);
     return allocation;
