@@ -30,8 +30,8 @@ final class OneKernelTest {
         world -> {
           for (var dtype : List.of(DType.FP32, DType.BF16)) {
             var spec = GemmSpec.gemmAllReduce(7, 11, 16 * ranks + 1).dtype(dtype);
-            for (var how : List.of(DIRECT, DIRECT.replay())) {
-              try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+            for (var overlap : List.of(DIRECT, DIRECT.replay())) {
+              try (var pipe = Pipeline.on(world).gemm(spec).overlap(overlap).build()) {
                 var random = new Random(world.rank());
                 fill(pipe.input(), random);
                 fill(pipe.weight(), random);
