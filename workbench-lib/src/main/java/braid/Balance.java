@@ -1,4 +1,4 @@
-package braid.shapes;
+package braid;
 
 import braid.evidence.Charts;
 import braid.internal.report.EvidenceDisplay;

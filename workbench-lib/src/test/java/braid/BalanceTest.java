@@ -1,4 +1,4 @@
-package braid.shapes;
+package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -11,6 +11,7 @@ import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.TokenLayout;
 import braid.schedule.simulation.Machine;
+import braid.shapes.Lengths;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
