@@ -62,13 +62,16 @@ public final class Kernels implements AutoCloseable {
   private final Map<String, Integer> mostSumThreads = new HashMap<>();
 
   private final int mostBlocks;
+
+  /// Multiprocessors for the kernels of one process that wait for peers.
   private final int multiprocessors;
+
   private final boolean tma;
 
-  private Kernels(Gpu gpu, GpuModule module) {
+  private Kernels(Gpu gpu, GpuModule module, int processes) {
     this.module = module;
     mostBlocks = mostBlocks(gpu);
-    multiprocessors = gpu.multiprocessors();
+    multiprocessors = gpu.multiprocessors() / processes;
     tma = Feature.BULK_COPIES.isIn(Feature.capability(gpu.architecture()));
     names(tma).forEach(name -> kernels.put(name, module.kernel(PREFIX + name)));
     sums().forEach(name -> mostSumThreads.put(name, kernel(name).mostThreads()));
@@ -77,11 +80,19 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Loads the kernels from the cache folder; compiles them if they are not there.
+  /// Loads the kernels of the only process on a GPU, as [#load(Gpu, Path, int)] does.
   public static Kernels load(Gpu gpu, Path cacheFolder) {
+    return load(gpu, cacheFolder, 1);
+  }
+
+  /// Loads the kernels from the cache folder; compiles them if they are not there.
+  ///
+  /// @param processes number of processes that share the GPU and wait for each other. Under MPS
+  ///   their kernels run side by side, so each may occupy its share of the GPU only
+  public static Kernels load(Gpu gpu, Path cacheFolder, int processes) {
     var module = module(gpu, cacheFolder, KernelSources.ours());
     try {
-      return new Kernels(gpu, module);
+      return new Kernels(gpu, module, processes);
     } catch (RuntimeException e) {
       module.close();
       throw e;
@@ -212,8 +223,8 @@ public final class Kernels implements AutoCloseable {
         .launch(stream, blocks, threads, 0, arguments.bytes(), handshake.bytes());
   }
 
-  /// Number of blocks of a sum that waits for peers. It leaves half of the multiprocessors to
-  /// kernels that the peers wait for.
+  /// Number of blocks of a sum that waits for peers. It leaves half of the process's
+  /// multiprocessors to kernels that the peers wait for.
   static int sumBlocks(int multiprocessors, long count) {
     return blocks(count, THREADS * SUMMED_PER_THREAD, multiprocessors / 2);
   }

@@ -58,7 +58,8 @@ public final class CudaDevice implements AutoCloseable {
     }
     var gpu = Gpu.open(device, "rank " + rank);
     try {
-      return new CudaDevice(gpu, Kernels.load(gpu, env.kernels()), Lt.open(gpu), env);
+      return new CudaDevice(
+          gpu, Kernels.load(gpu, env.kernels(), env.ranksPerGpu(count)), Lt.open(gpu), env);
     } catch (BraidNativeMissing e) {
       var cause = new BraidException(onCuda(String.valueOf(e.getMessage())), e);
       Closing.after(cause, gpu);
