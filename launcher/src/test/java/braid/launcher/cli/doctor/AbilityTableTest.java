@@ -93,7 +93,7 @@ class AbilityTableTest {
     var collectives = Ability.collectives(backend);
     var lines = new AbilityTable(COLUMNS, backend, overlaps, attentions, collectives).lines();
 
-    assertThat(lines).allMatch(line -> line.length() <= COLUMNS).hasSizeLessThan(60);
+    assertThat(lines).allMatch(line -> line.length() <= COLUMNS).hasSizeLessThan(64);
     var text = flat(String.join(" ", lines)) + " ";
     for (var pattern : GemmSpec.Pattern.values()) {
       assertThat(text).contains(" " + pattern + " ");
