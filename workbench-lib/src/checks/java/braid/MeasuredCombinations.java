@@ -3,6 +3,7 @@ package braid;
 import braid.CalibrationCases.Case;
 import braid.internal.report.statistics.Spread;
 import braid.model.AttentionSpec;
+import braid.model.BraidException;
 import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -323,13 +324,21 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
     return text.append(machine).toString();
   }
 
+  /// @throws BraidException if the text has other lines than [#text] writes
   public static MeasuredCombinations parse(String text) {
-    return new MeasuredCombinations(
-        Long.parseLong(line(text, SEED)),
-        Integer.parseInt(line(text, RANKS)),
-        List.of(line(text, NANOS).split(" ", -1)).stream().map(Long::valueOf).toList(),
-        Machine.parse(
-            text.lines().filter(line -> line.contains(" = ")).collect(Collectors.joining("\n"))));
+    try {
+      return new MeasuredCombinations(
+          Long.parseLong(line(text, SEED)),
+          Integer.parseInt(line(text, RANKS)),
+          List.of(line(text, NANOS).split(" ", -1)).stream().map(Long::valueOf).toList(),
+          Machine.parse(
+              text.lines().filter(line -> line.contains(" = ")).collect(Collectors.joining("\n"))));
+    } catch (NumberFormatException e) {
+      throw new BraidException(
+          "a record of predictions must have whole numbers but has %s; record again"
+              .formatted(e.getMessage()),
+          e);
+    }
   }
 
   /// Returns the median errors that a text has, by partition.
@@ -339,10 +348,17 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
         .filter(line -> line.startsWith(ERROR))
         .forEach(
             line -> {
-              int colon = line.lastIndexOf(':');
-              errors.put(
-                  line.substring(ERROR.length(), colon),
-                  Double.parseDouble(line.substring(colon + 1).strip()));
+              try {
+                int colon = line.lastIndexOf(':');
+                errors.put(
+                    line.substring(ERROR.length(), colon),
+                    Double.parseDouble(line.substring(colon + 1).strip()));
+              } catch (IndexOutOfBoundsException | NumberFormatException e) {
+                throw new BraidException(
+                    "a record of predictions must have errors such as `error all: 0.05` but has `%s`; record again"
+                        .formatted(line),
+                    e);
+              }
             });
     return errors;
   }
@@ -351,7 +367,11 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
     return text.lines()
         .filter(line -> line.startsWith(name) && !line.contains(" = "))
         .findFirst()
-        .orElseThrow()
+        .orElseThrow(
+            () ->
+                new BraidException(
+                    "a record of predictions must have a line `%s…` but has none; record again"
+                        .formatted(name)))
         .substring(name.length());
   }
 

@@ -27,9 +27,9 @@ import tech.tablesaw.api.DoubleColumn;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 
-/// What each division of an attention's tokens costs, by each method, before anything runs: tokens
-/// and work of the ranks, and the bytes that they receive, counted in the schedules. All ranks wait
-/// for the one with the most work.
+/// Tokens, work and received bytes of each rank, for each division of an attention's tokens and
+/// each method, counted in the schedules before anything runs. All ranks wait for the one with the
+/// most work.
 ///
 /// @param rows by layout and method; by predicted time if there is a machine
 /// @param machine title of the machine of the predictions
@@ -84,6 +84,7 @@ public record Balance(
 
   /// Counts what every layout costs by every method that the heads and lengths allow.
   public static Balance of(AttentionSpec spec, int ranks) {
+    Given.check("spec", spec);
     if (ranks < 2) {
       throw new BraidException(
           "a balance needs 2 or more ranks but has %d; try Balance.of(spec, 4)".formatted(ranks));
@@ -157,6 +158,7 @@ public record Balance(
 
   /// Adds the times that a machine is predicted to take, and sorts by them.
   public Balance on(Machine described) {
+    Given.check("described", described);
     var timed =
         rows.stream()
             .map(

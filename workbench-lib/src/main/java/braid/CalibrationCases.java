@@ -9,6 +9,7 @@ import braid.model.Stage;
 import braid.model.Timing;
 import braid.model.Tuning;
 import braid.schedule.Schedule;
+import braid.schedule.simulation.Machine;
 import java.nio.ByteBuffer;
 import java.nio.DoubleBuffer;
 import java.util.ArrayList;
@@ -29,6 +30,9 @@ final class CalibrationCases {
 
   /// Runs of each pipeline in a pass.
   private static final int RUNS = 5;
+
+  /// Simulated iterations.
+  private static final int SIMULATED = 3;
 
   /// Parts of an iteration that are measured.
   enum Part {
@@ -83,6 +87,16 @@ final class CalibrationCases {
   /// Returns the time of a part per iteration; not a number if it was not measured.
   double nanos(Case given, Part part) {
     return ofPasses(times.getOrDefault(given, Map.of()).getOrDefault(part, List.of()));
+  }
+
+  /// Returns the simulated time of a part of an iteration on rank 0.
+  double simulated(Machine described, Case given, Part part) {
+    var schedule = given.schedule(group.size());
+    return switch (part) {
+      case ENQUEUING -> (double) described.launchNanos(schedule, 0);
+      case ITERATION -> schedule.simulate(described, SIMULATED).summary().medianNanos();
+      default -> (double) part.nanos(schedule.simulate(described, 1).profiles().getFirst().spans());
+    };
   }
 
   /// Returns the time that counts among those of all passes.

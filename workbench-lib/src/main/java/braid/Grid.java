@@ -258,14 +258,10 @@ final class Grid {
         || (problem instanceof GemmSpec spec
             && !spec.pattern().beside()
             && tuning instanceof Overlap overlap
-            && overlap.method() == (adds(spec) ? Method.DIRECT : Method.PIPELINED)
+            && overlap.method() == (spec.pattern().reduces() ? Method.DIRECT : Method.PIPELINED)
             && overlap.splits() == 1
             && overlap.streams() == 1
             && receivedBytes(spec) <= MOST_IN_ONE_KERNEL_BYTES);
-  }
-
-  private static boolean adds(GemmSpec spec) {
-    return spec.pattern() != Pattern.ALL_GATHER_GEMM;
   }
 
   /// Returns the number of bytes that a rank receives from all others.
@@ -273,7 +269,7 @@ final class Grid {
     int ranks = group.size();
     double all =
         (double) spec.m()
-            * (adds(spec)
+            * (spec.pattern().reduces()
                 ? (double) spec.n() * spec.sumDtype().bytes()
                 : (double) spec.k() * spec.dtype().bytes());
     return all * (ranks - 1) / (spec.pattern() == Pattern.GEMM_ALL_REDUCE ? 1 : ranks);

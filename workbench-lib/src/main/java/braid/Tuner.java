@@ -255,7 +255,8 @@ public final class Tuner<C extends Configuration> {
   }
 
   /// Tries every tuning of the attention in each of these layouts, unfused too. The reference has
-  /// the problem's layout. Ranks hold other tokens in each layout, as many in all of them.
+  /// the problem's layout. Ranks hold other tokens in each layout. A layout that leaves a rank
+  /// without tokens is left out.
   public Tuner<LayoutTuning> layouts(TokenLayout... tried) {
     Given.check("tried", tried);
     SetOnce.check("layouts", draft.layouts);

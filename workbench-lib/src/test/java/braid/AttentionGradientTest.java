@@ -162,7 +162,7 @@ class AttentionGradientTest {
         3,
         world -> {
           for (var layout : TokenLayout.values()) {
-            if (!AttentionCase.isPossible(spec.layout(layout), 3)) {
+            if (!AttentionCase.givesEachRankTokens(spec.layout(layout), 3)) {
               continue;
             }
             for (var method :

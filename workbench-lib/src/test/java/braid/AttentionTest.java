@@ -204,7 +204,7 @@ class AttentionTest {
       if (random.nextBoolean()) {
         spec = PackedAttentionTest.packed(spec, random);
         var divided = spec.layout(List.of(TokenLayout.values()).get(random.nextInt(4)));
-        spec = AttentionCase.isPossible(divided, ranks) ? divided : spec;
+        spec = AttentionCase.givesEachRankTokens(divided, ranks) ? divided : spec;
       }
       int kind = random.nextInt(7);
       if (kind > 4) {

@@ -81,23 +81,7 @@ public record ContextParallel(
           "%s has 1 split and 1 stream but was given %d and %d; take ring() to overlap"
               .formatted(method, splits, streams));
     }
-    switch (transport) {
-      case COPY_ENGINE -> {
-        if (workers != 0) {
-          throw new BraidException(
-              "workers must be 0 over copy_engine but were %d; call over(WORKERS) first"
-                  .formatted(workers));
-        }
-      }
-      case WORKERS -> within("workers", workers, 1, Overlap.MAX_WORKERS, Overlap.DEFAULT_WORKERS);
-      case ONE_KERNEL -> {
-        if (workers != 0) {
-          throw new BraidException(
-              "workers must be 0 over one_kernel, which takes as many as its bytes need, but were %d; leave workers(...) out"
-                  .formatted(workers));
-        }
-      }
-    }
+    Overlap.checkWorkers(transport, workers);
   }
 
   private static void within(String name, int value, int least, int most, int suggested) {

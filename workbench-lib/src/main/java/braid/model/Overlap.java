@@ -84,6 +84,17 @@ public record Overlap(
           "%s has 1 split and 1 stream but was given %d and %d; take pipelined(%d) to overlap"
               .formatted(method, splits, streams, Math.max(2, splits)));
     }
+    checkWorkers(transport, workers);
+    if (transport == Transport.ONE_KERNEL && streams > MAX_ONE_KERNEL_STREAMS) {
+      throw new BraidException(
+          "streams over one_kernel must be 1..%d, since kernels that wait for peers occupy compute units, but were %d; try streams(%1$d)"
+              .formatted(MAX_ONE_KERNEL_STREAMS, streams));
+    }
+    checkBoundaries(boundaries, splits);
+  }
+
+  /// Checks the number of workers of a transport.
+  static void checkWorkers(Transport transport, int workers) {
     switch (transport) {
       case COPY_ENGINE -> {
         if (workers != 0) {
@@ -99,14 +110,8 @@ public record Overlap(
               "workers must be 0 over one_kernel, which takes as many as its bytes need, but were %d; leave workers(...) out"
                   .formatted(workers));
         }
-        if (streams > MAX_ONE_KERNEL_STREAMS) {
-          throw new BraidException(
-              "streams over one_kernel must be 1..%d, since kernels that wait for peers occupy compute units, but were %d; try streams(%1$d)"
-                  .formatted(MAX_ONE_KERNEL_STREAMS, streams));
-        }
       }
     }
-    checkBoundaries(boundaries, splits);
   }
 
   private static void checkBoundaries(List<Integer> boundaries, int splits) {
@@ -333,10 +338,9 @@ public record Overlap(
           "the order of a ring must be %s or %s, its two directions, but was %s; leave order(...) out"
               .formatted(ChunkOrder.NEXT_FIRST, ChunkOrder.PREVIOUS_FIRST, order));
     }
-    boolean adds = pattern == Pattern.GEMM_REDUCE_SCATTER || pattern == Pattern.GEMM_ALL_REDUCE;
     if (transport == Transport.ONE_KERNEL
         && method == Method.DIRECT
-        && adds
+        && pattern.reduces()
         && order != DEFAULT_ORDER) {
       throw new BraidException(
           "sums over one_kernel read all peers at once, in no order, but it was %s; leave order(...) out"

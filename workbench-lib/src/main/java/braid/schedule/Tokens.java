@@ -88,7 +88,7 @@ public record Tokens(List<Run> runs) {
         .toList();
   }
 
-  /// What a rank has been given so far.
+  /// Sequences of a rank, with their work and tokens.
   private static final class Load {
     private final List<Slice> sequences = new ArrayList<>();
     private double work;

@@ -1,5 +1,8 @@
 package braid.schedule;
 
+import static braid.internal.selftest.AttentionCase.dividesSequences;
+import static braid.internal.selftest.AttentionCase.givesEachRankTokens;
+
 import braid.Capabilities;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
@@ -178,8 +181,8 @@ final class ScheduleCases {
                 padded(spec).dtype(DType.BF16),
                 padded(spec.causal().window(5)),
                 spec.causal().window(5).dtype(DType.BF16))) {
-          boolean isSame = masked.packing().isSingle() && layout.compareTo(TokenLayout.ZIGZAG) > 0;
-          if (!isSame && braid.internal.selftest.AttentionCase.isPossible(masked, ranks)) {
+          boolean isSame = masked.packing().isSingle() && dividesSequences(layout);
+          if (!isSame && givesEachRankTokens(masked, ranks)) {
             add(cases, masked, way.method(), ranks, random);
           }
         }

@@ -2,11 +2,13 @@ package braid.launcher.bench;
 
 import braid.MeasuredCombinations;
 import braid.launcher.ExitCode;
+import braid.launcher.InputFile;
 import braid.launcher.OutputFile;
-import braid.launcher.cli.CheckCommand;
 import braid.launcher.cli.calibrate.MeasuringCell;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
+import braid.launcher.session.SessionOptions;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.natives.WholeFile;
 import braid.schedule.simulation.Calibration;
@@ -43,9 +45,10 @@ import picocli.CommandLine.Spec;
       "  braid bench predictions -n 1 --combinations 40 --rounds 2",
       "  braid bench predictions -n 2 --backend host --check predictions.txt",
     })
-final class PredictionsCommand implements Callable<Integer>, CheckCommand {
+final class PredictionsCommand implements Callable<Integer> {
   private static final int MOST_COMBINATIONS = 200;
   private static final int MOST_ROUNDS = 100;
+  private static final int MOST_MEBIBYTES = 1;
 
   @Mixin private RankOptions ranks = new RankOptions();
 
@@ -84,25 +87,21 @@ final class PredictionsCommand implements Callable<Integer>, CheckCommand {
   @Spec private CommandSpec spec = CommandSpec.create();
 
   @Override
-  public boolean runsCells() {
-    return true;
-  }
-
-  @Override
   public Integer call() throws IOException {
     within("--combinations", combinations, MOST_COMBINATIONS);
     within("--rounds", rounds, MOST_ROUNDS);
     if (record != null) {
       OutputFile.writable("--record", record);
     }
-    var before = checked == null ? "" : Files.readString(checked);
+    var env = Env.here();
+    var options = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
+    var before = checked == null ? "" : read(checked);
     if (checked != null) {
       var recorded = MeasuredCombinations.parse(before);
+      requireAlike(recorded, options);
       seed = recorded.seed();
       combinations = recorded.nanos().size();
     }
-    var env = Env.here();
-    var options = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
     if (options.backend().sharesGpus()) {
       throw new BraidException(
           "bench predictions needs times that count but ranks share a GPU; try -n with as many ranks as GPUs, or --backend host");
@@ -123,6 +122,31 @@ final class PredictionsCommand implements Callable<Integer>, CheckCommand {
           : code;
     } finally {
       Files.delete(file);
+    }
+  }
+
+  private static String read(Path file) {
+    try {
+      return InputFile.read(file, MOST_MEBIBYTES);
+    } catch (IOException e) {
+      throw new BraidException(
+          "--check must be a file that --record has written but %s %s"
+              .formatted(file, InputFile.reason(e)),
+          e);
+    }
+  }
+
+  /// Refuses a record of other combinations: they follow from the ranks and the backend too.
+  private static void requireAlike(MeasuredCombinations recorded, SessionOptions options) {
+    boolean onHost = recorded.machine().links().serial();
+    if (recorded.ranks() != options.ranks() || onHost == options.backend().isCuda()) {
+      throw new BraidException(
+          "--check must be a record of %d ranks, backend %s, but is of %d, backend %s; try -n %3$d --backend %4$s"
+              .formatted(
+                  options.ranks(),
+                  options.backend().kind(),
+                  recorded.ranks(),
+                  onHost ? BackendKind.HOST : BackendKind.CUDA));
     }
   }
 

@@ -12,6 +12,8 @@ import java.nio.file.Path;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class CalibrateTest {
   @TempDir Path directory;
@@ -50,5 +52,26 @@ class CalibrateTest {
     var ran = braid("calibrate", "-n", "2", "--backend", "host", "--link", "fast");
     assertThat(ran.exitCode()).isEqualTo(2);
     assertThat(ran.err()).startsWith("braid: a link must be written").hasLineCount(1);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          calibrate -o none/machine.txt | --output must be a file to write but none/machine.txt is in a directory that does not exist
+          bench predictions --check none | --check must be a file that --record has written but none cannot be read
+          bench predictions --check record | a record of predictions must have a line `seed …` but has none; record again
+          bench predictions --check seed | a record of predictions must have whole numbers but has For input string: "x"; record again
+          bench predictions -n 3 --check other | --check must be a record of 3 ranks, backend host, but is of 2, backend cuda; try -n 2 --backend cuda
+          """)
+  void filesAreCheckedBeforeRanksStart(String command, String message) throws Exception {
+    Files.writeString(directory.resolve("record"), "nothing");
+    Files.writeString(directory.resolve("seed"), "seed x");
+    Files.writeString(
+        directory.resolve("other"), "seed 1\nranks 2\nnanoseconds 5\n" + Machine.h200x8());
+    var ran = braid((command + " --backend host").split(" ", -1));
+    assertThat(ran.exitCode()).isEqualTo(2);
+    assertThat(ran.err()).startsWith("braid: " + message).hasLineCount(1);
   }
 }

@@ -167,7 +167,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
           random, false, () -> 2 * ranks * EQUAL_SPLITS * (1 + random.nextInt(2)), method, ranks);
     }
     var drawn = random(random, ranks, true, method);
-    if (drawn.spec.layout().compareTo(TokenLayout.ZIGZAG) > 0) {
+    if (dividesSequences(drawn.spec.layout())) {
       drawn = new Drawn(drawn.spec.layout(TokenLayout.ZIGZAG), method, drawn.chosen);
     }
     return method.method() == ContextParallel.Method.UNFUSED
@@ -215,7 +215,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
           case 1 -> spec.causal().window(1 + random.nextInt(tokens));
           default -> spec.causal();
         };
-    return isPossible(masked, ranks) ? masked : masked.layout(TokenLayout.ZIGZAG);
+    return givesEachRankTokens(masked, ranks) ? masked : masked.layout(TokenLayout.ZIGZAG);
   }
 
   /// Divides the tokens into some sequences, with or without padding.
@@ -522,8 +522,13 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     return owners;
   }
 
+  /// Returns whether a layout divides packed sequences, not all tokens as one sequence.
+  public static boolean dividesSequences(TokenLayout layout) {
+    return layout == TokenLayout.PER_SEQUENCE || layout == TokenLayout.WHOLE_SEQUENCES;
+  }
+
   /// Returns whether every rank has tokens.
-  public static boolean isPossible(AttentionSpec spec, int ranks) {
+  public static boolean givesEachRankTokens(AttentionSpec spec, int ranks) {
     return IntStream.range(0, ranks).allMatch(rank -> positions(spec, ranks, rank).length > 0);
   }
 

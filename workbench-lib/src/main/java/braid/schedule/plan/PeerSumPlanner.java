@@ -1,7 +1,6 @@
 package braid.schedule.plan;
 
 import braid.model.GemmSpec;
-import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Transport;
@@ -48,8 +47,7 @@ final class PeerSumPlanner {
   static boolean plans(GemmSpec spec, Overlap overlap) {
     return overlap.transport() == Transport.ONE_KERNEL
         && overlap.method() == Method.DIRECT
-        && (spec.pattern() == Pattern.GEMM_ALL_REDUCE
-            || spec.pattern() == Pattern.GEMM_REDUCE_SCATTER);
+        && spec.pattern().reduces();
   }
 
   Schedule plan() {

@@ -46,10 +46,13 @@ public record GemmRates(
     return new GemmRates(List.of(1), List.of(1), List.of(1), List.of(gflops));
   }
 
-  /// Returns all rates multiplied by a factor.
-  GemmRates times(double factor) {
+  /// Returns all rates multiplied by a factor, in thousandths of a GFLOPS.
+  public GemmRates times(double factor) {
     return new GemmRates(
-        rows, columns, depths, gflops.stream().map(each -> each * factor).toList());
+        rows,
+        columns,
+        depths,
+        gflops.stream().map(each -> Math.rint(1e3 * each * factor) / 1e3).toList());
   }
 
   private static List<Integer> ascending(String name, List<Integer> sizes) {

@@ -104,7 +104,7 @@ public interface Hardware {
     }
 
     /// Returns these resources with other multiplication rates, in GEMMs and in attention.
-    public Compute multiplying(
+    Compute multiplying(
         SortedMap<DType, GemmRates> gemmRates, SortedMap<DType, GemmRates> attentionRates) {
       return new Compute(
           units,

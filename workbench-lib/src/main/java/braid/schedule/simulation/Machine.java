@@ -3,6 +3,7 @@ package braid.schedule.simulation;
 import braid.evidence.ProfileSet;
 import braid.internal.rank.Env;
 import braid.model.BraidException;
+import braid.model.DType;
 import braid.model.Link;
 import braid.schedule.Schedule;
 import java.io.IOException;
@@ -12,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.SortedMap;
 
 /// Hosts that ranks run on, as a simulation models them. Written as a text of settings, see
 /// [#parse].
@@ -120,6 +122,13 @@ public record Machine(
   /// ```
   public Machine with(Map<String, String> settings) {
     return MachineText.with(this, settings);
+  }
+
+  /// Returns this machine with other multiplication rates, in GEMMs and in attention.
+  public Machine withRates(
+      SortedMap<DType, GemmRates> gemm, SortedMap<DType, GemmRates> attention) {
+    return new Machine(
+        name, calibration, ranksPerHost, links, compute.multiplying(gemm, attention), costs);
   }
 
   /// Returns the time of the host thread of a rank to enqueue an iteration.

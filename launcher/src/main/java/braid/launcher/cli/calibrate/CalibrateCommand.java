@@ -1,6 +1,7 @@
 package braid.launcher.cli.calibrate;
 
 import braid.launcher.ExitCode;
+import braid.launcher.OutputFile;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.home.WorkingDirectory;
@@ -66,6 +67,9 @@ public final class CalibrateCommand implements Callable<Integer> {
     var home = WorkingDirectory.called();
     var options = ranks.session(env, env.machine(), home);
     requireTimes(options);
+    if (output != null) {
+      OutputFile.writable("--output", output);
+    }
     var file =
         new JsonPrimitive(output == null ? "" : output.toAbsolutePath().toString()).toString();
     var measured =
