@@ -55,11 +55,13 @@ public final class SelfTest {
   private final Set<MemoryKind> kinds = new LinkedHashSet<>();
   private final Set<DType> dtypes = new LinkedHashSet<>();
   private final List<SelfCheck> checks = new ArrayList<>();
+  private final Set<String> subjects = new LinkedHashSet<>();
   private boolean quick;
   private @Nullable Integer programs;
   private @Nullable Long seed;
   private Consumer<TensorView> alteration = _ -> {};
   private Consumer<Row> listener = _ -> {};
+  private Consumer<String> beginning = _ -> {};
 
   private SelfTest(ProcessGroup group) {
     this.group = group;
@@ -90,6 +92,19 @@ public final class SelfTest {
       throw new BraidException("dtypes must be 1 or more but were none; leave them out for all");
     }
     dtypes.addAll(List.of(some));
+    return this;
+  }
+
+  /// Tests only subjects whose name contains one of these texts: `attention-backward`, `check:`; by
+  /// default all. Random programs run only if [#random] asks for them.
+  public SelfTest only(String... texts) {
+    once("subjects", subjects);
+    if (texts.length == 0 || Arrays.stream(texts).anyMatch(String::isBlank)) {
+      throw new BraidException(
+          "subjects must be 1 or more texts but were %s; try only(\"attention\")"
+              .formatted(Arrays.toString(texts)));
+    }
+    subjects.addAll(List.of(texts));
     return this;
   }
 
@@ -135,6 +150,13 @@ public final class SelfTest {
     return this;
   }
 
+  /// Sets the listener that receives the text of each case before it runs: if a case does not end,
+  /// the last text names it.
+  public SelfTest beginning(Consumer<String> receiver) {
+    beginning = receiver;
+    return this;
+  }
+
   /// Alters each result before it is checked, to prove that wrong results are found.
   SelfTest altering(Consumer<TensorView> change) {
     alteration = change;
@@ -155,15 +177,18 @@ public final class SelfTest {
         new SelfTestPlan(
             kinds.isEmpty() ? Capabilities.kinds() : List.copyOf(kinds),
             List.copyOf(dtypes.isEmpty() ? Arrays.asList(DType.values()) : dtypes),
+            List.copyOf(subjects),
             quick,
             new SelfTestPlan.Random(
-                programs != null ? programs : quick ? 0 : DEFAULT_RANDOM_PROGRAMS,
+                programs != null
+                    ? programs
+                    : quick || !subjects.isEmpty() ? 0 : DEFAULT_RANDOM_PROGRAMS,
                 group.broadcast(
                     seed != null ? seed : ThreadLocalRandom.current().nextInt(SEEDS), 0)),
             Stream.concat(ofGpu().stream(), checks.stream()).toList());
     new Members(group.name(), group.members(), place)
         .requireSame("self-test", group.gather(plan.toString()));
-    return new SelfTestRun(group, plan, alteration, listener).report();
+    return new SelfTestRun(group, plan, alteration, listener, beginning).report();
   }
 
   /// Returns the checks of this rank's GPU; none on the host.
@@ -183,6 +208,13 @@ public final class SelfTest {
       String subject, String method, String transport, String memory, String dtype) {
     /// Placeholder of a part that does not apply.
     public static final String ANY = "-";
+
+    /// Returns the parts that apply: `attention, ring, workers, ipc, bf16`.
+    String words() {
+      return Stream.of(subject, method, transport, memory, dtype)
+          .filter(part -> !part.equals(ANY))
+          .collect(Collectors.joining(", "));
+    }
   }
 
   /// Outcome of a configuration.

@@ -26,6 +26,7 @@ import java.util.stream.Collectors;
 record SelfTestPlan(
     List<MemoryKind> kinds,
     List<DType> dtypes,
+    List<String> subjects,
     boolean quick,
     Random random,
     List<SelfCheck> checks) {
@@ -35,6 +36,11 @@ record SelfTestPlan(
   /// @param programs number of programs
   /// @param seed seed of the first program; each following one has the next seed
   record Random(int programs, long seed) {}
+
+  /// Returns true if the subject of a case, `attention-backward`, is tested.
+  boolean tests(String subject) {
+    return subjects.isEmpty() || subjects.stream().anyMatch(subject::contains);
+  }
 
   /// Returns rows for everything that the backend or a library does not offer in memory of a kind.
   List<SelfTest.Row> unsupported(
@@ -150,7 +156,7 @@ record SelfTestPlan(
     }
     var byConfiguration = new LinkedHashMap<SelfTest.Configuration, List<TabledCase>>();
     for (var each : all) {
-      if (dtypes.contains(each.dtype())) {
+      if (dtypes.contains(each.dtype()) && tests(each.what())) {
         byConfiguration.computeIfAbsent(way(each, kind), _ -> new ArrayList<>()).add(each);
       }
     }
@@ -168,10 +174,11 @@ record SelfTestPlan(
 
   @Override
   public String toString() {
-    return "kinds %s, dtypes %s, %s, %d random programs from seed %d, checks %s"
+    return "kinds %s, dtypes %s, only %s, %s, %d random programs from seed %d, checks %s"
         .formatted(
             kinds,
             dtypes,
+            subjects,
             quick ? "quick" : "whole",
             random.programs,
             random.seed,

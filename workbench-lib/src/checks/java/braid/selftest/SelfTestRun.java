@@ -27,6 +27,7 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 
 /// A self-test in progress.
 final class SelfTestRun {
@@ -35,11 +36,14 @@ final class SelfTestRun {
   /// @param text description by which to run it again
   private record Step(Consumer<ProcessGroup> body, String text) {}
 
+  private static final String CHECK = "check: ";
+
   private final ProcessGroup group;
   private final RankContext context = RankContext.current();
   private final SelfTestPlan plan;
   private final Consumer<TensorView> alteration;
   private final Consumer<Row> listener;
+  private final Consumer<String> beginning;
   private final BackendKind backend;
   private final List<Row> rows = new ArrayList<>();
   private final Map<Library, String> missing = new EnumMap<>(Library.class);
@@ -56,17 +60,21 @@ final class SelfTestRun {
       ProcessGroup group,
       SelfTestPlan plan,
       Consumer<TensorView> alteration,
-      Consumer<Row> listener) {
+      Consumer<Row> listener,
+      Consumer<String> beginning) {
     this.group = group;
     this.plan = plan;
     this.alteration = alteration;
     this.listener = listener;
+    this.beginning = beginning;
     this.backend = context.backend().kind();
   }
 
   SelfTest.Report report() {
     try (var agreement = SelfTestAgreement.on(group)) {
-      plan.checks().forEach(check -> run(check, agreement));
+      plan.checks().stream()
+          .filter(check -> plan.tests(CHECK + check.name()))
+          .forEach(check -> run(check, agreement));
       plan.kinds().forEach(kind -> run(kind, agreement));
       if (plan.random().programs() > 0 && !pipelines.isEmpty()) {
         runPrograms(agreement);
@@ -79,7 +87,7 @@ final class SelfTestRun {
   private void run(SelfCheck check, SelfTestAgreement agreement) {
     var way =
         new Configuration(
-            "check: " + check.name(),
+            CHECK + check.name(),
             Configuration.ANY,
             Configuration.ANY,
             Configuration.ANY,
@@ -131,8 +139,11 @@ final class SelfTestRun {
             .toList();
     pipelines.addAll(overlaps);
     this.collectives.addAll(collectives);
-    plan.unsupported(overlaps, collectives).forEach(this::found);
-    plan.needMoreRanks(kind, group.size()).forEach(this::found);
+    Stream.concat(
+            plan.unsupported(overlaps, collectives).stream(),
+            plan.needMoreRanks(kind, group.size()).stream())
+        .filter(row -> plan.tests(row.configuration().subject()))
+        .forEach(this::found);
     var all = plan.cases(kind, overlaps, collectives, group.size());
     int count = all.values().stream().mapToInt(List::size).sum();
     var task = new Progress.Task("testing " + kind, "tested " + kind + ":", "cases");
@@ -148,7 +159,9 @@ final class SelfTestRun {
         progress.done(before);
       }
     }
-    runCommunication(kind, overlaps, collectives, agreement);
+    if (plan.tests(CommunicationCase.WHAT)) {
+      runCommunication(kind, overlaps, collectives, agreement);
+    }
   }
 
   /// Records which units of the GPUs communicate.
@@ -200,6 +213,7 @@ final class SelfTestRun {
         long seed = plan.random().seed() + i;
         var program = programs.draw(seed);
         drawn.add(program);
+        beginning.accept("%s, seed %d".formatted(SelfTest.RANDOM_PROGRAMS, seed));
         var verdict =
             agreement.run(
                 subset -> program.check(new CaseContext(subset, MemoryKind.AUTO, alteration)));
@@ -291,6 +305,7 @@ final class SelfTestRun {
         return;
       }
       run++;
+      beginning.accept(way.words() + each.text());
       var verdict = agreement.run(each.body());
       stopped = verdict.stopped();
       if (!verdict.wrong().isEmpty()) {

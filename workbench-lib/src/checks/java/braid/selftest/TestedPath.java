@@ -44,6 +44,7 @@ public record TestedPath(String subject, Set<String> parts) {
         new SelfTestPlan(
             Capabilities.kinds(),
             Arrays.asList(DType.values()),
+            List.of(),
             quick,
             new SelfTestPlan.Random(0, 0),
             List.of());

@@ -123,6 +123,29 @@ class SelfTestTest {
   }
 
   @Test
+  void onlyNamedSubjectsAreTested() {
+    var begun = Collections.synchronizedList(new ArrayList<String>());
+    var report =
+        report(
+            2,
+            test ->
+                test.quick()
+                    .dtypes(DType.FP32)
+                    .only("scatter", "barrier")
+                    .beginning(what -> begun.add(what)));
+    assertThat(rows(report, Outcome.OK))
+        .isNotEmpty()
+        .allMatch(row -> row.configuration().subject().matches(".*(scatter|barrier).*"));
+    int cases = report.rows().stream().mapToInt(SelfTest.Row::cases).sum();
+    assertThat(begun)
+        .as("on both ranks")
+        .hasSize(2 * cases)
+        .anyMatch(what -> what.matches("gemm-reduce-scatter, ring, .*native, fp32 \\(case .*"));
+    assertThatThrownBy(() -> report(1, test -> test.only(" ")))
+        .hasMessageContaining("subjects must be 1 or more texts");
+  }
+
+  @Test
   void aRankAloneIsTestedToo() {
     var report = report(1, test -> test.quick().dtypes(DType.FP32));
     assertThat(report.allRight()).as(report.toString()).isTrue();
@@ -322,6 +345,7 @@ class SelfTestTest {
         new SelfTestPlan(
             Capabilities.kinds(),
             List.of(DType.values()),
+            List.of(),
             quick,
             new SelfTestPlan.Random(0, 0),
             List.of());

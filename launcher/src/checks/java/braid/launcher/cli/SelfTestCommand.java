@@ -34,6 +34,7 @@ import java.nio.file.Path;
 import java.time.LocalDate;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -74,6 +75,7 @@ import picocli.CommandLine.Spec;
       "  braid selftest",
       "  braid selftest -n 4 --backend cuda --memory native,nccl --json selftest.json",
       "  braid selftest --backend host --quick --timeout 300",
+      "  braid selftest --only attention-backward --memory native --seed 42",
       "  braid selftest -n 2 --quick --random 500 --seed 42",
     })
 public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
@@ -90,21 +92,30 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
           "Only these kinds of symmetric memory: native, ipc, nccl, nvshmem. Default: all.")
   private List<String> memory = new ArrayList<>();
 
+  @Option(
+      names = "--only",
+      paramLabel = "TEXT[;TEXT...]",
+      description =
+          "Only subjects with one of these texts in their name, for example"
+              + " \"attention;check:\". Default: all.")
+  private String only = "";
+
   @Option(names = "--quick", description = "One size and no tuning options.")
   private boolean quick;
 
   @Option(
       names = "--random",
       paramLabel = "N",
-      description = "Random programs after the fixed cases. Default: 200, with --quick 0.")
+      description =
+          "Random programs after the fixed cases. Default: 200, with --quick or --only 0.")
   private @Nullable String random;
 
   @Option(
       names = "--seed",
       paramLabel = "S",
       description =
-          "Seed of the first random program; each next one has the next. Default: drawn and"
-              + " printed.")
+          "Seed of the cases of attention, and of the first random program; each next one has the"
+              + " next. Default: drawn and printed.")
   private @Nullable String seed;
 
   @Option(
@@ -134,7 +145,8 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
   public Integer call() throws IOException {
     var limits = TimeLimits.of(timeout, null);
     int programs = programs();
-    long first = seed(programs);
+    long first = seed();
+    var subjects = subjects();
     var kinds = memory.stream().map(SelfTestCommand::kind).distinct().toList();
     var file = writable("--json", json);
     var recordFile = writable("--record", record);
@@ -144,9 +156,11 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
     var err = spec.commandLine().getErr();
     print(
         err, "on %s, backend %s".formatted(Counted.of(options.ranks(), "rank"), options.backend()));
-    if (programs > 0) {
-      print(err, "%s from --seed %d".formatted(Counted.of(programs, "random program"), first));
-    }
+    print(
+        err,
+        "--seed %d determines %sthe cases of attention"
+            .formatted(
+                first, programs > 0 ? Counted.of(programs, "random program") + " and " : ""));
     var stop = new StopRequest();
     var result =
         SignalledSession.run(
@@ -155,7 +169,7 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
             session ->
                 run(
                     session,
-                    SelfTestCell.source(kinds, quick, programs, first),
+                    SelfTestCell.source(kinds, subjects, quick, programs, first),
                     limits,
                     stop,
                     err));
@@ -180,7 +194,7 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
 
   private int programs() {
     if (random == null) {
-      return quick ? 0 : SelfTest.DEFAULT_RANDOM_PROGRAMS;
+      return quick || !only.isEmpty() ? 0 : SelfTest.DEFAULT_RANDOM_PROGRAMS;
     }
     var count = number(random);
     if (count.isEmpty() || count.get() < 0 || count.get() > Integer.MAX_VALUE) {
@@ -191,14 +205,20 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
     return Math.toIntExact(count.get());
   }
 
-  private long seed(int programs) {
+  private List<String> subjects() {
+    var texts = Arrays.stream(only.split(";")).map(String::strip).filter(text -> !text.isEmpty());
+    var subjects = texts.toList();
+    if (!only.isEmpty() && (subjects.isEmpty() || !only.matches("[\\w :;'-]+"))) {
+      throw new BraidException(
+          "--only must be texts of letters, digits, spaces, ' : and - but was %s; try --only attention"
+              .formatted(only));
+    }
+    return subjects;
+  }
+
+  private long seed() {
     if (seed == null) {
       return ThreadLocalRandom.current().nextInt(DRAWN_SEEDS);
-    }
-    if (programs == 0) {
-      throw new BraidException(
-          "--seed is for random programs but there are none; add --random %d"
-              .formatted(SelfTest.DEFAULT_RANDOM_PROGRAMS));
     }
     return number(seed)
         .orElseThrow(
@@ -235,7 +255,7 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
             });
     var outcome =
         new CellAttempt(session, new Cell("self-test", source), results).run(limits, stop);
-    return new SelfTestResult(results.ways(), outcome.failure());
+    return new SelfTestResult(results.ways(), results.running(), outcome.failure());
   }
 
   /// Prints a line for each pattern or collective in each kind of memory, and for each failure.

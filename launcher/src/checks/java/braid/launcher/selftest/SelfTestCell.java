@@ -9,16 +9,27 @@ public final class SelfTestCell {
   private SelfTestCell() {}
 
   /// @param kinds kinds of symmetric memory; empty for all
+  /// @param subjects texts in the names of tested subjects, without quotes and backslashes; empty
+  ///   for all
   /// @param programs number of random programs, from this seed on
-  public static String source(List<MemoryKind> kinds, boolean quick, int programs, long seed) {
+  public static String source(
+      List<MemoryKind> kinds, List<String> subjects, boolean quick, int programs, long seed) {
     var ofKinds =
         kinds.isEmpty()
             ? ""
             : kinds.stream()
                 .map(MemoryKind::name)
                 .collect(Collectors.joining(", ", ".kinds(", ")"));
+    var ofSubjects =
+        subjects.isEmpty()
+            ? ""
+            : subjects.stream().collect(Collectors.joining("\", \"", ".only(\"", "\")"));
     return """
-        SelfTest.on(world)%s%s.random(%d, %dL).each(row -> {
+        SelfTest.on(world)%s%s%s.random(%d, %dL).beginning(what -> {
+          if (world.rank() == 0) {
+            System.out.println("%s\\t" + what.replaceAll("\\\\s+", " "));
+          }
+        }).each(row -> {
           if (world.rank() == 0) {
             var tested = row.configuration();
             System.out.println(String.join("\\t", "%s", tested.subject(), tested.method(), tested.transport(),
@@ -29,9 +40,15 @@ public final class SelfTestCell {
         """
         .formatted(
             ofKinds,
+            ofSubjects,
             quick ? ".quick()" : "",
             programs,
             seed,
-            TestedConfiguration.MARK.replace("\u001e", "\\u001e"));
+            mark(TestedConfiguration.BEGINS),
+            mark(TestedConfiguration.MARK));
+  }
+
+  private static String mark(String mark) {
+    return mark.replace("\u001e", "\\u001e");
   }
 }

@@ -18,8 +18,10 @@ import java.util.Optional;
 /// the parts are lists, each combination of which is a way with that outcome, and the cases are
 /// theirs together. Fields are stable, and new ones may be added.
 ///
+/// @param running the case that ran when it was aborted; empty if none did
 /// @param failure why it was aborted, if it was
-public record SelfTestResult(List<TestedConfiguration> ways, Optional<CellFailure> failure) {
+public record SelfTestResult(
+    List<TestedConfiguration> ways, String running, Optional<CellFailure> failure) {
   private static final int SHAPE = 1;
 
   public SelfTestResult {
@@ -49,7 +51,7 @@ public record SelfTestResult(List<TestedConfiguration> ways, Optional<CellFailur
             count(Outcome.WRONG),
             count(Outcome.NOT_AVAILABLE),
             count(Outcome.NOT_RUN) == 0 ? "" : ", %d NOT RUN".formatted(count(Outcome.NOT_RUN)),
-            failure.isPresent() ? ", ABORTED" : "");
+            failure.isEmpty() ? "" : running.isEmpty() ? ", ABORTED" : ", ABORTED in " + running);
   }
 
   /// @param about first fields of the JSON, such as versions

@@ -30,6 +30,9 @@ public record TestedConfiguration(List<String> parts, Outcome outcome, int cases
   /// First field of a result line. Libraries print to the same stream.
   static final String MARK = "\u001eself-test";
 
+  /// First field of a line that names the case that begins.
+  static final String BEGINS = "\u001eself-test-begins";
+
   private static final int FIELDS = PARTS.size() + 4;
 
   public TestedConfiguration {

@@ -12,6 +12,7 @@ public final class TestedConfigurations implements CellOutput {
   private final Consumer<String> other;
   private final StringBuilder line = new StringBuilder();
   private final List<TestedConfiguration> ways = new ArrayList<>();
+  private String running = "";
 
   /// @param progress receives each way
   /// @param other receives other output of ranks
@@ -25,20 +26,34 @@ public final class TestedConfigurations implements CellOutput {
     return List.copyOf(ways);
   }
 
+  /// Returns the case that began last; empty if none did or its result is known.
+  public synchronized String running() {
+    return running;
+  }
+
   @Override
   public synchronized void stdout(String text) {
     line.append(text);
     for (int end = line.indexOf("\n"); end >= 0; end = line.indexOf("\n")) {
       var whole = line.substring(0, end);
       line.delete(0, end + 1);
-      TestedConfiguration.read(whole)
-          .ifPresentOrElse(
-              way -> {
-                ways.add(way);
-                progress.accept(way);
-              },
-              () -> other.accept(whole + "\n"));
+      accept(whole);
     }
+  }
+
+  private void accept(String whole) {
+    if (whole.startsWith(TestedConfiguration.BEGINS)) {
+      running = whole.substring(TestedConfiguration.BEGINS.length()).strip();
+      return;
+    }
+    TestedConfiguration.read(whole)
+        .ifPresentOrElse(
+            way -> {
+              running = "";
+              ways.add(way);
+              progress.accept(way);
+            },
+            () -> other.accept(whole + "\n"));
   }
 
   @Override

@@ -336,7 +336,7 @@ class BraidTest {
         .startsWith(
             """
             braid selftest: on 2 ranks, backend host (set by --backend)
-            braid selftest: 5 random programs from --seed 42
+            braid selftest: --seed 42 determines 5 random programs and the cases of attention
             """)
         .contains("braid selftest: all-gather-gemm in native memory\n")
         .doesNotContain("WRONG");
@@ -350,6 +350,20 @@ class BraidTest {
         .endsWith("\njson     " + found + "\nrecord   " + record + "\n");
     assertThat(json(found).get("ok").getAsBoolean()).isTrue();
     assertThat(json(found).get("ranks").getAsInt()).isEqualTo(2);
+  }
+
+  @Test
+  void theSelfTestRunsOnlyWhatIsNamed() {
+    var ran =
+        Ran.here(
+            "selftest", "-n", "2", "--backend", "host", "--quick", "--only", "barrier; to-all");
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(ran.out().lines().filter(line -> line.startsWith("ok ")))
+        .isNotEmpty()
+        .allMatch(line -> line.matches("ok +(barrier|all-to-all|all-to-all barrier) .*"));
+    var nothing = Ran.here("selftest", "-n", "1", "--backend", "host", "--only", "telepathy");
+    assertThat(nothing.exitCode()).isEqualTo(2);
+    assertThat(nothing.out()).contains("nothing requested is available");
   }
 
   @Test
@@ -378,8 +392,8 @@ class BraidTest {
             + " was 9999999999; try --random 200",
         "selftest --random 5 --seed x|braid: --seed must be a whole number but was x; try --seed"
             + " 42",
-        "selftest --quick --seed 5|braid: --seed is for random programs but there are none; add"
-            + " --random 200",
+        "selftest --only a$b|braid: --only must be texts of letters, digits, spaces, ' : and - but"
+            + " was a$b; try --only attention",
         "selftest --timeout 0|braid: --timeout must be a positive number of seconds but was 0; try"
             + " --timeout 600",
         "selftest --record none/r.json|braid: --record must be a file to write but none/r.json is"

@@ -59,6 +59,21 @@ class TestedConfigurationsTest {
   }
 
   @Test
+  void anAbortedRunNamesTheCaseThatRan() {
+    var ways = new TestedConfigurations(_ -> {}, _ -> {});
+    var row = TestedConfiguration.MARK + "\tgather\tring\tworkers\tnative\tbf16\tOK\t3\t\n";
+    ways.stdout(TestedConfiguration.BEGINS + "\tgather, ring (case 7)\n");
+    assertThat(ways.running()).isEqualTo("gather, ring (case 7)");
+    ways.stdout(row);
+    assertThat(ways.running()).isEmpty();
+    ways.stdout(TestedConfiguration.BEGINS + "\tscatter, ring (case 8)\n");
+    var late = new CellFailure(CellFailure.Cause.RANK_DIED, "RankDied", "rank 1 died", List.of());
+    assertThat(new SelfTestResult(ways.ways(), ways.running(), Optional.of(late)).summary())
+        .isEqualTo(
+            "1 ways right (3 cases), 0 wrong, 0 not available, ABORTED in scatter, ring (case 8)");
+  }
+
+  @Test
   void equalConfigurationsAreGroupedAndWrongOnesAreNot() {
     var ways = new ArrayList<TestedConfiguration>();
     for (var method : List.of("ring", "direct")) {
@@ -85,7 +100,7 @@ class TestedConfigurationsTest {
     for (var outcome : outcomes) {
       ways.add(way("ring", "native", "bf16", outcome));
     }
-    return new SelfTestResult(ways, Optional.empty()).exitCode();
+    return new SelfTestResult(ways, "", Optional.empty()).exitCode();
   }
 
   @Test
@@ -95,7 +110,7 @@ class TestedConfigurationsTest {
     assertThat(exitCode(Outcome.OK, Outcome.NOT_RUN)).isEqualTo(ExitCode.VERIFICATION_FAILED);
     assertThat(exitCode(Outcome.NOT_AVAILABLE)).isEqualTo(ExitCode.USAGE);
     var died = new CellFailure(CellFailure.Cause.RANK_DIED, "RankDied", "rank 1 died", List.of());
-    assertThat(new SelfTestResult(List.of(), Optional.of(died)).exitCode())
+    assertThat(new SelfTestResult(List.of(), "", Optional.of(died)).exitCode())
         .isEqualTo(ExitCode.RANK_DIED);
   }
 
@@ -108,7 +123,7 @@ class TestedConfigurationsTest {
     var about = new JsonObject();
     about.addProperty("backend", "cuda");
     var json =
-        JsonParser.parseString(new SelfTestResult(ways, Optional.empty()).json(about))
+        JsonParser.parseString(new SelfTestResult(ways, "", Optional.empty()).json(about))
             .getAsJsonObject();
     assertThat(json.get("selftest").getAsInt()).isEqualTo(1);
     assertThat(json.get("backend").getAsString()).isEqualTo("cuda");
@@ -160,7 +175,7 @@ class TestedConfigurationsTest {
     ways.add(way("bulk", "native", "bf16", Outcome.WRONG));
     ways.add(way("-", "nccl", "-", Outcome.NOT_AVAILABLE));
     var facts = facts(onGpus("GPU 0: NVIDIA H200", "GPU 0: NVIDIA H200"), 2);
-    var text = new SelfTestResult(ways, Optional.empty()).record(facts);
+    var text = new SelfTestResult(ways, "", Optional.empty()).record(facts);
     assertThat(JsonParser.parseString(text).getAsJsonObject().getAsJsonArray("groups")).hasSize(3);
     var record = SelfTestRecord.parse(text);
     var place = "2026-11-24, 2 ranks on 1 x NVIDIA H200, driver 580.95.05, quick";
