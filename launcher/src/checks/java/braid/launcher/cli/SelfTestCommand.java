@@ -296,8 +296,18 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
                 found -> versions.put(library.name().toLowerCase(Locale.ROOT), found.version()));
       }
     }
-    return SelfTestFacts.of(
-        Installation.version(), LocalDate.now(ZoneOffset.UTC), options, quick, driver, versions);
+    var facts =
+        SelfTestFacts.of(
+            Installation.version(),
+            LocalDate.now(ZoneOffset.UTC),
+            options,
+            quick,
+            driver,
+            versions);
+    if (!only.isEmpty()) {
+      facts.addProperty("only", only);
+    }
+    return facts;
   }
 
   private static String randomPrograms(List<TestedConfiguration> ways, long first) {
