@@ -146,14 +146,7 @@ public record Balance(
 
   private static double flops(Step.Attend attend) {
     var spec = attend.spec();
-    return 4
-        * spec.pairs(
-            attend.queryPosition(),
-            attend.queryPosition() + attend.query().rows(),
-            attend.keyPosition(),
-            attend.keyPosition() + attend.key().rows())
-        * spec.heads()
-        * spec.headSize();
+    return 4 * attend.pairs() * spec.heads() * spec.headSize();
   }
 
   /// Adds the times that a machine is predicted to take, and sorts by them.

@@ -395,13 +395,7 @@ public final class ChakraExport {
 
   private static double pairs(Attend attend) {
     var spec = attend.spec();
-    return spec.pairs(
-            attend.queryPosition(),
-            attend.queryPosition() + attend.query().rows(),
-            attend.keyPosition(),
-            attend.keyPosition() + attend.key().rows())
-        * spec.heads()
-        * spec.headSize();
+    return attend.pairs() * spec.heads() * spec.headSize();
   }
 
   /// Returns the bytes that a step reads and writes.

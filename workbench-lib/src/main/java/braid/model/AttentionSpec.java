@@ -222,6 +222,11 @@ public record AttentionSpec(
     return isCausal ? Math.min(position, last) : last;
   }
 
+  /// Returns whether a position is padding.
+  public boolean isPadding(long position) {
+    return position >= packing.end(packing.at(position));
+  }
+
   /// Returns the first position whose query sees `position`.
   public long firstSeeing(long position) {
     return firstWhere(query -> lastSeen(query) >= position);

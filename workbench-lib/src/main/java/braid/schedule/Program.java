@@ -1,6 +1,7 @@
 package braid.schedule;
 
 import braid.model.AttentionSpec;
+import braid.model.Positions;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.AttendGradient;
@@ -176,7 +177,6 @@ public final class Program {
   }
 
   /// Computes the attention of consecutive positions to others, as a block of a larger attention.
-  /// [Tokens] has the positions of each rank: one run, or two in the zigzag layout.
   ///
   /// ```java
   /// var sum = new Step.Partial(output.on(me), lse.on(me));
@@ -199,22 +199,32 @@ public final class Program {
       long keyPosition,
       Partial result,
       boolean continued) {
-    var block =
+    return attend(
         new Attend(
-            lane, chunk, spec, query, queryPosition, key, value, keyPosition, result, continued);
-    return query.isEmpty() || key.isEmpty() || (continued && isHidden(block)) ? this : add(block);
+            lane,
+            chunk,
+            spec,
+            query,
+            Positions.from(queryPosition, query.rows()),
+            key,
+            value,
+            Positions.from(keyPosition, key.rows()),
+            result,
+            continued));
   }
 
-  /// Returns whether the mask hides all keys of a block from all its queries. Positions outside of
-  /// the sequence are left to the check.
-  private static boolean isHidden(Attend block) {
-    var queries = new Slice(block.queryPosition(), block.query().rows());
-    var keys = new Slice(block.keyPosition(), block.key().rows());
-    boolean isOutside =
-        Math.min(queries.start(), keys.start()) < 0
-            || Math.max(queries.end(), keys.end()) > block.spec().sequence();
-    return !isOutside
-        && Tokens.seen(block.spec(), new Tokens.Run(block.query().row(), queries), keys).isEmpty();
+  /// Computes the attention of some positions to others, as a block of a larger attention. [Tokens]
+  /// has the positions of each rank: one run, two in the zigzag layout, two for each sequence if
+  /// sequences are divided one by one. Rows and keys that see nothing of each other are left out,
+  /// and a block that no kernel computes at once becomes several steps.
+  public Program attend(Attend block) {
+    if (block.query().isEmpty() || block.key().isEmpty()) {
+      return this;
+    }
+    for (var each : AttentionBlocks.of(block)) {
+      add(each);
+    }
+    return this;
   }
 
   /// Merges the attention of the same rows to different keys.
@@ -243,13 +253,14 @@ public final class Program {
       Gradients result,
       boolean continuesQuery,
       boolean continuesKeys) {
-    boolean addsNothing =
-        block.query().isEmpty()
-            || block.key().isEmpty()
-            || (continuesQuery && continuesKeys && isHidden(block));
-    return addsNothing
-        ? this
-        : add(new AttendGradient(block, outputGradient, result, continuesQuery, continuesKeys));
+    if (block.query().isEmpty() || block.key().isEmpty()) {
+      return this;
+    }
+    var all = new AttendGradient(block, outputGradient, result, continuesQuery, continuesKeys);
+    for (var each : AttentionBlocks.of(all)) {
+      add(each);
+    }
+    return this;
   }
 
   /// Sets a region to zero, such as the largest magnitude of an FP8 output before an iteration.

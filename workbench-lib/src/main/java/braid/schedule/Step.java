@@ -3,6 +3,7 @@ package braid.schedule;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.Collective;
+import braid.model.Positions;
 import braid.model.Stage;
 import java.util.ArrayList;
 import java.util.List;
@@ -183,10 +184,10 @@ public sealed interface Step {
   }
 
   /// Attention of query rows to some keys: a block of a larger attention, with its statistics. It
-  /// masks by positions: the rows of the query have consecutive positions, and so have the keys.
+  /// masks by positions.
   ///
-  /// @param queryPosition position of the query's first row
-  /// @param keyPosition position of the first row of key and value
+  /// @param queries positions of the query's rows; rows without one are left as they are
+  /// @param keys positions of all rows of key and value
   /// @param continued true to add the keys to those that the result already includes; false to
   ///   begin a result
   record Attend(
@@ -194,13 +195,20 @@ public sealed interface Step {
       int chunk,
       AttentionSpec spec,
       Region query,
-      long queryPosition,
+      Positions queries,
       Region key,
       Region value,
-      long keyPosition,
+      Positions keys,
       Partial result,
       boolean continued)
       implements Step {
+    /// Returns the number of pairs of a query and a key that it sees.
+    public double pairs() {
+      var pairs =
+          Positions.pairs(spec, queries, keys).orElseGet(() -> Positions.all(queries, keys));
+      return pairs.stream().mapToDouble(pair -> pair.count(spec)).sum();
+    }
+
     @Override
     public List<Access> accesses(int rank) {
       var accesses = new ArrayList<Access>();

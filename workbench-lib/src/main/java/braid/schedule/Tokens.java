@@ -1,12 +1,14 @@
 package braid.schedule;
 
 import braid.model.AttentionSpec;
+import braid.model.Positions;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
+import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -150,6 +152,44 @@ public record Tokens(List<Run> runs) {
         .toList();
   }
 
+  /// Returns the positions of these rows.
+  public Positions positions() {
+    return positions(runs);
+  }
+
+  /// Returns the positions of consecutive runs, with the row of the first as row 0.
+  public static Positions positions(List<Run> some) {
+    long first = some.isEmpty() ? 0 : some.getFirst().row();
+    return new Positions(
+        some.stream()
+            .map(
+                run ->
+                    new Positions.Run(
+                        run.row() - first, run.positions().start(), run.positions().length()))
+            .toList());
+  }
+
+  /// Divides runs into those that follow each other in rows and have one key.
+  public static <K> List<List<Run>> groups(List<Run> runs, Function<Run, K> key) {
+    var groups = new ArrayList<List<Run>>();
+    for (var run : runs) {
+      var last = groups.isEmpty() ? List.<Run>of() : groups.getLast();
+      if (last.isEmpty()
+          || last.getLast().rows().end() != run.row()
+          || !key.apply(last.getLast()).equals(key.apply(run))) {
+        groups.add(new ArrayList<>());
+      }
+      groups.getLast().add(run);
+    }
+    return groups;
+  }
+
+  /// Returns the rows of consecutive runs.
+  public static Slice rows(List<Run> some) {
+    long first = some.getFirst().row();
+    return new Slice(first, some.getLast().rows().end() - first);
+  }
+
   /// Returns the number of rows.
   public long rows() {
     return runs.stream().mapToLong(run -> run.positions().length()).sum();
@@ -182,6 +222,13 @@ public record Tokens(List<Run> runs) {
             .map(queries -> seen(spec, queries, some))
             .filter(seen -> !seen.isEmpty())
             .toList());
+  }
+
+  /// Returns whether any query of some runs sees any key of others.
+  public static boolean see(AttentionSpec spec, List<Run> queries, List<Run> keys) {
+    return queries.stream()
+        .anyMatch(
+            run -> keys.stream().anyMatch(each -> !seen(spec, run, each.positions()).isEmpty()));
   }
 
   /// Returns those of some positions that any query of a run sees; may be empty.

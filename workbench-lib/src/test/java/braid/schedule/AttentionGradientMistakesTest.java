@@ -270,10 +270,10 @@ class AttentionGradientMistakesTest {
             block.chunk(),
             SPEC.scale(2),
             block.query(),
-            block.queryPosition(),
+            block.queries(),
             block.key(),
             block.value(),
-            block.keyPosition(),
+            block.keys(),
             block.result(),
             false);
     assertThat(

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.DType;
+import braid.model.Positions;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Merge;
@@ -59,10 +60,10 @@ class AttentionMistakesTest {
         of.chunk(),
         spec,
         of.query(),
-        queryPosition,
+        Positions.from(queryPosition, of.query().rows()),
         of.key(),
         value,
-        of.keyPosition(),
+        of.keys(),
         of.result(),
         continued);
   }
@@ -78,7 +79,7 @@ class AttentionMistakesTest {
   void aWrongPositionIsFound() {
     assertThat(
             attending(
-                0, of -> changed(of, SPEC, of.queryPosition() - 1, of.value(), of.continued())))
+                0, of -> changed(of, SPEC, of.queries().first() - 1, of.value(), of.continued())))
         .startsWith(
             "rank 1, lane attend-0, step 8 (merge to output@1[0..3]) merges what is "
                 + "not attention of the same rows; merge blocks of one query");
@@ -90,7 +91,8 @@ class AttentionMistakesTest {
 
   @Test
   void otherValuesAreFound() {
-    assertThat(attending(1, of -> changed(of, SPEC, of.queryPosition(), of.key(), of.continued())))
+    assertThat(
+            attending(1, of -> changed(of, SPEC, of.queries().first(), of.key(), of.continued())))
         .first()
         .asString()
         .startsWith(
@@ -106,7 +108,7 @@ class AttentionMistakesTest {
     assertThat(
             attending(
                 0,
-                of -> changed(of, SPEC.scale(2), of.queryPosition(), of.value(), of.continued())))
+                of -> changed(of, SPEC.scale(2), of.queries().first(), of.value(), of.continued())))
         .containsExactly(
             "rank 1, lane attend-0, step 0 (attention of query@1[0..3] to "
                 + "key@1[0..3]): it is of attention sequence=8 heads=2 headSize=3 bf16 "
@@ -116,7 +118,7 @@ class AttentionMistakesTest {
 
   @Test
   void aResultThatWasNotBegunIsFound() {
-    assertThat(attending(0, of -> changed(of, SPEC, of.queryPosition(), of.value(), true)))
+    assertThat(attending(0, of -> changed(of, SPEC, of.queries().first(), of.value(), true)))
         .containsExactly(
             "rank 1, lane attend-0, step 0 (attention of query@1[0..3] to key@1[0..3]) "
                 + "reads output 0@1[0..3], but 4 of its rows were not written in this "
@@ -129,7 +131,7 @@ class AttentionMistakesTest {
     var steps = new ArrayList<>(ring.steps(1));
     for (int i = 0; i < steps.size(); i++) {
       if (steps.get(i) instanceof Attend block && block.continued()) {
-        steps.set(i, changed(block, SPEC, block.queryPosition(), block.value(), false));
+        steps.set(i, changed(block, SPEC, block.queries().first(), block.value(), false));
       }
     }
     assertThat(ring.with(1, steps).findings())
@@ -274,7 +276,7 @@ class AttentionMistakesTest {
                 ? changed(
                     attend,
                     HEADS.heads(2, 2),
-                    attend.queryPosition(),
+                    attend.queries().first(),
                     attend.value(),
                     attend.continued())
                 : step);

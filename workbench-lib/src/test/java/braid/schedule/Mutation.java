@@ -1,5 +1,6 @@
 package braid.schedule;
 
+import braid.model.Positions;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Copy;
@@ -158,10 +159,10 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
                                 attend.chunk(),
                                 attend.spec(),
                                 attend.query(),
-                                attend.queryPosition(),
+                                attend.queries(),
                                 attend.key(),
                                 attend.value(),
-                                attend.keyPosition(),
+                                attend.keys(),
                                 result,
                                 attend.continued()));
           };
@@ -216,12 +217,19 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
         of.chunk(),
         of.spec(),
         query,
-        of.queryPosition() + further,
+        moved(of.queries(), further),
         key,
         value,
-        of.keyPosition(),
+        of.keys(),
         of.result(),
         of.continued());
+  }
+
+  private static Positions moved(Positions of, long by) {
+    return new Positions(
+        of.runs().stream()
+            .map(run -> new Positions.Run(run.row(), run.first() + by, run.length()))
+            .toList());
   }
 
   private static AttendGradient gradient(

@@ -70,8 +70,11 @@ final class HostAttention implements AutoCloseable {
             scratch.take(scoreBytes),
             scratch.take(productBytes));
     for (int head = 0; head < block.spec().heads(); head++) {
-      for (int row = 0; row < block.query().rows(); row += TILE_ROWS) {
-        tile.attend(head, row, Math.min(TILE_ROWS, block.query().rows() - row));
+      for (var run : block.queries().runs()) {
+        int end = (int) run.endRow();
+        for (int row = (int) run.row(); row < end; row += TILE_ROWS) {
+          tile.attend(head, row, Math.min(TILE_ROWS, end - row));
+        }
       }
     }
   }

@@ -4,6 +4,7 @@ import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionTile;
 import braid.internal.work.Matrix;
 import braid.model.DType;
+import braid.model.Positions;
 import braid.natives.Blas;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -191,7 +192,7 @@ final class HostAttentionGradient implements AutoCloseable {
       }
       for (int kvHead = 0; kvHead < block.spec().kvHeads(); kvHead++) {
         for (int from = 0, end; from < key.rows(); from = end) {
-          end = end(block.keyPosition(), from, TILE_KEYS, key.rows());
+          end = end(block.keys(), from, TILE_KEYS, key.rows());
           attend(kvHead, from, end - from);
         }
       }
@@ -199,17 +200,20 @@ final class HostAttentionGradient implements AutoCloseable {
 
     /// Returns the end of a tile from `from` on: either all or none of it is padding, which may
     /// hold anything. Multiplied by a weight of 0, a NaN remains.
-    private int end(long position, int from, int most, int all) {
-      var packing = gradient.block().spec().packing();
-      long change =
-          isPadding(position + from)
-              ? packing.skipPadding(position + from)
-              : packing.nextPadding(position + from);
-      return (int) Math.min(Math.min(from + most, all), change - position);
-    }
-
-    private boolean isPadding(long position) {
-      return gradient.block().spec().packing().skipPadding(position) != position;
+    private int end(Positions positions, int from, int most, int all) {
+      var spec = gradient.block().spec();
+      boolean padding = spec.isPadding(positions.at(from));
+      long row = from;
+      long end = Math.min(from + most, all);
+      while (row < end && spec.isPadding(positions.at(row)) == padding) {
+        long position = positions.at(row);
+        row =
+            positions.rowsBefore(
+                padding
+                    ? spec.packing().skipPadding(position)
+                    : spec.packing().nextPadding(position));
+      }
+      return (int) Math.min(row, end);
     }
 
     /// Adds the tiles of all rows to `keys` keys of one head, from `from` on.
@@ -217,15 +221,17 @@ final class HostAttentionGradient implements AutoCloseable {
       var block = gradient.block();
       int group = block.spec().group();
       boolean begun = false;
-      boolean padding = isPadding(block.keyPosition() + from);
+      boolean padding = block.spec().isPadding(block.keys().at(from));
       for (int head = kvHead * group; head < (kvHead + 1) * group && !padding; head++) {
-        for (int row = 0, end; row < query.rows(); row = end) {
-          end = end(block.queryPosition(), row, TILE_ROWS, query.rows());
-          if (!isPadding(block.queryPosition() + row)
-              && block.firstSeen(row) < from + keys
-              && block.endSeen(end - 1) > from) {
-            add(head, kvHead, row, end - row, from, keys, begun);
-            begun = true;
+        for (var run : block.queries().runs()) {
+          for (int row = (int) run.row(), end; row < run.endRow(); row = end) {
+            end = end(block.queries(), row, TILE_ROWS, (int) run.endRow());
+            if (!block.spec().isPadding(block.queries().at(row))
+                && block.firstSeen(row) < from + keys
+                && block.endSeen(end - 1) > from) {
+              add(head, kvHead, row, end - row, from, keys, begun);
+              begun = true;
+            }
           }
         }
       }

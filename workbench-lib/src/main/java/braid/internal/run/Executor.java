@@ -252,10 +252,10 @@ public final class Executor {
     return new AttentionBlock(
         attend.spec(),
         matrix(attend.query()),
-        attend.queryPosition(),
+        attend.queries(),
         matrix(attend.key()),
         matrix(attend.value()),
-        attend.keyPosition(),
+        attend.keys(),
         part(attend.result()),
         attend.continued());
   }

@@ -1,22 +1,22 @@
 package braid.internal.work;
 
 import braid.model.AttentionSpec;
+import braid.model.Positions;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Attention of the rows of `query`, at consecutive positions, to the rows of `key` and `value`, at
-/// consecutive positions. If `continued`, the keys are added to those that the result already
-/// includes. All matrices are stored by rows without gaps.
+/// Attention of the rows of `query` to the rows of `key` and `value`. If `continued`, the keys are
+/// added to those that the result already includes. All matrices are stored by rows without gaps.
 ///
-/// @param queryPosition position of the first row of the query
-/// @param keyPosition position of the first row of key and value
+/// @param queries positions of rows of the query; a continued result keeps rows without one
+/// @param keys positions of all rows of key and value
 public record AttentionBlock(
     AttentionSpec spec,
     Matrix query,
-    long queryPosition,
+    Positions queries,
     Matrix key,
     Matrix value,
-    long keyPosition,
+    Positions keys,
     Part result,
     boolean continued) {
   /// The attention of rows to some keys: the output, and the log-sum-exp (LSE) in fp32.
@@ -35,96 +35,147 @@ public record AttentionBlock(
     }
   }
 
+  /// A block of consecutive positions from `queryPosition` and `keyPosition` on.
+  public AttentionBlock(
+      AttentionSpec spec,
+      Matrix query,
+      long queryPosition,
+      Matrix key,
+      Matrix value,
+      long keyPosition,
+      Part result,
+      boolean continued) {
+    this(
+        spec,
+        query,
+        Positions.from(queryPosition, query.rows()),
+        key,
+        value,
+        Positions.from(keyPosition, key.rows()),
+        result,
+        continued);
+  }
+
   /// Returns the same block, added to what the result already includes.
   public AttentionBlock asContinued() {
     return new AttentionBlock(
-        spec, query, queryPosition, key, value, keyPosition, result, /* continued= */ true);
+        spec, query, queries, key, value, keys, result, /* continued= */ true);
   }
 
-  /// Returns the first of this block's keys that a query row sees.
+  /// Returns whether positions are consecutive on both sides.
+  public boolean isConsecutive() {
+    return queries.areConsecutive() && keys.areConsecutive();
+  }
+
+  /// Returns the position of the first row of the query.
+  public long queryPosition() {
+    return queries.first();
+  }
+
+  /// Returns the position of the first row of key and value.
+  public long keyPosition() {
+    return keys.first();
+  }
+
+  /// Returns the first of this block's keys that a query row with a position sees.
   public int firstSeen(int row) {
-    return (int) Math.max(0, spec.firstSeen(queryPosition + row) - keyPosition);
+    return (int) keys.rowsBefore(spec.firstSeen(queries.at(row)));
   }
 
-  /// Returns the end of this block's keys that a query row sees, exclusive.
+  /// Returns the end of this block's keys that a query row with a position sees, exclusive.
   public int endSeen(int row) {
-    return (int) Math.min(key.rows(), spec.lastSeen(queryPosition + row) + 1 - keyPosition);
+    return (int) keys.rowsBefore(spec.lastSeen(queries.at(row)) + 1);
   }
 
-  /// Returns the first of this block's keys from `key` on that is not padding, or a later end.
+  /// Returns the first of this block's keys from `key` on that is not padding, or the end.
   public int skipPadding(int key) {
-    return (int) (spec.packing().skipPadding(keyPosition + key) - keyPosition);
+    return skip(key, true);
   }
 
   /// Returns the first key from `key` on that is padding, or the end of all keys.
   public int nextPadding(int key) {
-    return (int) (spec.packing().nextPadding(keyPosition + key) - keyPosition);
+    return skip(key, false);
+  }
+
+  private int skip(int from, boolean padding) {
+    long row = from;
+    while (row < key.rows() && spec.isPadding(keys.at(row)) == padding) {
+      long position = keys.at(row);
+      var packing = spec.packing();
+      row =
+          keys.rowsBefore(padding ? packing.skipPadding(position) : packing.nextPadding(position));
+    }
+    return (int) Math.min(row, key.rows());
   }
 
   /// Returns the blocks of the sequences that are packed into it: queries and keys of one sequence
-  /// each, which causality and window alone mask. Together they do the same. Queries that see no
-  /// key, such as padding, have a block without keys if their result begins.
+  /// each, as if their positions were consecutive. Together they do the same, and share no rows.
+  /// Queries that see no key, such as padding, have a block without keys if their result begins.
+  ///
+  /// @throws IllegalArgumentException if a sequence has another mask than consecutive positions
   public List<AttentionBlock> bySequence() {
-    var packing = spec.packing();
-    if (packing.isSingle() || query.rows() == 0) {
+    if (isConsecutive() && (spec.packing().isSingle() || query.rows() == 0)) {
       return List.of(this);
     }
+    var pairs =
+        Positions.pairs(spec, queries, keys)
+            .orElseThrow(
+                () -> new IllegalArgumentException("one block must be divided: " + queries));
     var blocks = new ArrayList<AttentionBlock>();
-    long end = queryPosition + query.rows();
-    for (int i = packing.at(queryPosition); i <= packing.at(end - 1); i++) {
-      long tokensEnd = packing.end(i);
-      var keys =
-          new Range(
-              Math.max(keyPosition, packing.start(i)),
-              Math.min(keyPosition + key.rows(), tokensEnd));
-      add(
-          new Range(Math.max(queryPosition, packing.start(i)), Math.min(end, tokensEnd)),
-          keys,
-          blocks);
-      add(
-          new Range(Math.max(queryPosition, tokensEnd), Math.min(end, packing.padded().get(i + 1))),
-          new Range(keyPosition, keyPosition),
-          blocks);
+    var none = new Positions.Run(0, keys.first(), 0);
+    long row = 0;
+    for (var pair : pairs) {
+      addEmpty(row, pair.rows().row(), none, blocks);
+      blocks.add(part(pair.rows(), pair.keys()));
+      row = pair.rows().endRow();
     }
+    addEmpty(row, query.rows(), none, blocks);
     return blocks;
   }
 
-  /// Positions from `start` to before `end`.
-  private record Range(long start, long end) {
-    boolean isEmpty() {
-      return start >= end;
-    }
-
-    Matrix of(Matrix matrix, long position) {
-      return isEmpty()
-          ? matrix.rows(0, 0)
-          : matrix.rows((int) (start - position), (int) (end - start));
+  private void addEmpty(long row, long end, Positions.Run none, List<AttentionBlock> blocks) {
+    if (row < end && !continued) {
+      blocks.add(part(new Positions.Run(row, queries.at(row), end - row), none));
     }
   }
 
-  private void add(Range queries, Range keys, List<AttentionBlock> blocks) {
-    if (queries.isEmpty() || (keys.isEmpty() && continued)) {
-      return;
-    }
-    blocks.add(
-        new AttentionBlock(
-            spec,
-            queries.of(query, queryPosition),
-            queries.start,
-            keys.of(key, keyPosition),
-            keys.of(value, keyPosition),
-            keys.isEmpty() ? keyPosition : keys.start,
-            new Part(
-                queries.of(result.output(), queryPosition),
-                queries.of(result.lse(), queryPosition)),
-            continued));
+  private AttentionBlock part(Positions.Run rows, Positions.Run keyRows) {
+    int first = (int) rows.row();
+    int count = (int) rows.length();
+    return new AttentionBlock(
+        spec,
+        query.rows(first, count),
+        rows.first(),
+        key.rows((int) keyRows.row(), (int) keyRows.length()),
+        value.rows((int) keyRows.row(), (int) keyRows.length()),
+        keyRows.first(),
+        new Part(result.output().rows(first, count), result.lse().rows(first, count)),
+        continued);
+  }
+
+  /// Returns the row of the query at which a part of this block begins.
+  public int rowOf(AttentionBlock part) {
+    return rowOf(query, part.query);
+  }
+
+  /// Returns the key at which a part of this block begins.
+  public int keyOf(AttentionBlock part) {
+    return rowOf(key, part.key);
+  }
+
+  private static int rowOf(Matrix whole, Matrix part) {
+    long bytes = (long) whole.stride() * whole.dtype().bytes();
+    return (int) ((part.segment().address() - whole.segment().address()) / bytes);
   }
 
   /// Number of multiplications and additions.
   public long flops() {
-    double pairs =
-        spec.pairs(
-            queryPosition, queryPosition + query.rows(), keyPosition, keyPosition + key.rows());
+    double pairs = 0;
+    for (var run : queries.runs()) {
+      for (var each : keys.runs()) {
+        pairs += spec.pairs(run.first(), run.end(), each.first(), each.end());
+      }
+    }
     return Math.round(4 * pairs * spec.heads() * spec.headSize());
   }
 }

@@ -32,8 +32,8 @@ public record AttentionGradientBlock(
 
   /// Returns the gradients of a block of one of the sequences in this one, added to this one's.
   public AttentionGradientBlock of(AttentionBlock sequence) {
-    int row = (int) (sequence.queryPosition() - block.queryPosition());
-    int key = (int) (sequence.keyPosition() - block.keyPosition());
+    int row = block.rowOf(sequence);
+    int key = block.keyOf(sequence);
     int rows = sequence.query().rows();
     int keys = sequence.key().rows();
     return new AttentionGradientBlock(

@@ -4,6 +4,7 @@ import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.DType;
 import braid.model.GemmSpec;
+import braid.model.Positions;
 import braid.schedule.Buffer;
 import braid.schedule.Finish;
 import braid.schedule.Goal;
@@ -210,7 +211,7 @@ final class Declarations {
         }
         checkFinish(reduce.finish(), reduce.output());
       }
-      case Attend attend -> checkAttention(attend);
+      case Attend attend -> checkAttention(attend, attend.continued());
       case AttendGradient gradient -> checkGradient(gradient);
       case Merge merge -> {
         if (merge.parts().isEmpty()) {
@@ -255,7 +256,8 @@ final class Declarations {
     checkFinish(gemm.finish(), tile.output());
   }
 
-  private void checkAttention(Attend attend) {
+  /// @param some true if rows of the query without a position are left as they are
+  private void checkAttention(Attend attend, boolean some) {
     var spec = attend.spec();
     goal()
         .filter(
@@ -277,8 +279,12 @@ final class Declarations {
         finding("%s is %s but the attention's type is %s", region, type, spec.dtype());
       }
     }
-    checkPositions(attend.query(), attend.queryPosition(), spec);
-    checkPositions(attend.key(), attend.keyPosition(), spec);
+    checkPositions(attend.query(), attend.queries(), spec, some);
+    checkPositions(attend.key(), attend.keys(), spec, false);
+    if (Positions.pairs(spec, attend.queries(), attend.keys()).isEmpty()) {
+      finding(
+          "its positions are those of several blocks; add it by Program.attend, which divides it");
+    }
     checkPartial(result);
     if (attend.continued()) {
       checkWide(result.output());
@@ -297,7 +303,7 @@ final class Declarations {
 
   private void checkGradient(AttendGradient gradient) {
     var block = gradient.block();
-    checkAttention(block);
+    checkAttention(block, gradient.continuesQuery());
     for (var region : List.of(block.result().output(), gradient.outputGradient())) {
       checkShapes(block.query(), region);
       checkTypes(block.query(), region, "give both one type");
@@ -318,10 +324,15 @@ final class Declarations {
     }
   }
 
-  private void checkPositions(Region rows, long first, AttentionSpec spec) {
-    long last = first + rows.rows() - 1;
-    if (first < 0 || last >= spec.sequence()) {
-      finding("positions are 0..%d but %s has %d..%d", spec.sequence() - 1, rows, first, last);
+  /// @param some true if rows without a position are left as they are
+  private void checkPositions(Region rows, Positions positions, AttentionSpec spec, boolean some) {
+    if (!positions.areWithin(spec.sequence())) {
+      finding(
+          "positions are 0..%d but %s has %d..%d",
+          spec.sequence() - 1, rows, positions.first(), positions.runs().getLast().end() - 1);
+    }
+    if (some ? positions.endRow() > rows.rows() : !positions.haveAll(rows.rows())) {
+      finding("%s has %d rows but positions of %d", rows, rows.rows(), positions.count());
     }
   }
 

@@ -1,9 +1,11 @@
 package braid.schedule.check;
 
 import braid.model.AttentionSpec;
+import braid.model.Positions;
 import braid.schedule.Finish;
 import braid.schedule.Part;
 import braid.schedule.Region;
+import braid.schedule.Slice;
 import braid.schedule.Step;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
@@ -36,8 +38,8 @@ final class Evaluation {
   private final Contents contents;
   private final int number;
 
-  /// Rows of one side of an attention that are used together, and the position of the first.
-  private record Side(long position, List<Region> regions) {}
+  /// Rows of one side of an attention that are used together, and their positions.
+  private record Side(Positions positions, List<Region> regions) {}
 
   Evaluation(Flow flow, Contents contents, int number) {
     this.flow = flow;
@@ -146,27 +148,34 @@ final class Evaluation {
 
   private void attend(Attend attend) {
     var result = attend.result();
-    var queries = new Side(attend.queryPosition(), List.of(attend.query()));
-    var keys = new Side(attend.keyPosition(), List.of(attend.key(), attend.value()));
-    var parts = new ArrayList<List<Piece>>();
-    parts.add(attended(attend.spec(), Part.OUTPUT, queries, keys, result.output()));
-    if (attend.continued()) {
-      parts.add(attended(result, result));
+    var queries = new Side(attend.queries(), List.of(attend.query()));
+    var keys = new Side(attend.keys(), List.of(attend.key(), attend.value()));
+    for (var run : attend.queries().runs()) {
+      var of = new Partial(rows(result.output(), run), rows(result.lse(), run));
+      var parts = new ArrayList<List<Piece>>();
+      parts.add(attended(attend.spec(), Part.OUTPUT, queries, run, keys, of.output()));
+      if (attend.continued()) {
+        parts.add(attended(of, of));
+      }
+      write(of, parts);
     }
-    write(result, parts);
+  }
+
+  private static Region rows(Region region, Positions.Run run) {
+    return region.rows(new Slice(region.row() + run.row(), run.length()));
   }
 
   private void differentiate(AttendGradient gradient) {
     var block = gradient.block();
     var queries =
         new Side(
-            block.queryPosition(),
+            block.queries(),
             List.of(
                 block.query(),
                 block.result().output(),
                 block.result().lse(),
                 gradient.outputGradient()));
-    var keys = new Side(block.keyPosition(), List.of(block.key(), block.value()));
+    var keys = new Side(block.keys(), List.of(block.key(), block.value()));
     var result = gradient.result();
     boolean continued = gradient.continuesKeys();
     addGradient(Part.QUERY, block.spec(), queries, keys, result.query(), gradient.continuesQuery());
@@ -176,27 +185,35 @@ final class Evaluation {
 
   private void addGradient(
       Part part, AttentionSpec spec, Side own, Side others, Region out, boolean continued) {
-    var terms = new ArrayList<List<Piece>>();
-    terms.add(attended(spec, part, own, others, out));
-    if (continued) {
-      terms.add(read(out));
+    for (var run : own.positions().runs()) {
+      var rows = rows(out, run);
+      var terms = new ArrayList<List<Piece>>();
+      terms.add(attended(spec, part, own, run, others, rows));
+      if (continued) {
+        terms.add(read(rows));
+      }
+      write(rows, Piece.sum(terms));
     }
-    write(out, Piece.sum(terms));
   }
 
-  /// Returns the result of attention in the rows of `out`, by those of the other side.
-  private List<Piece> attended(AttentionSpec spec, Part part, Side own, Side others, Region out) {
-    var seen = together(others, others.position());
+  /// Returns the result of attention of one run in the rows of `out`, by those of the other side.
+  private List<Piece> attended(
+      AttentionSpec spec, Part part, Side own, Positions.Run run, Side others, Region out) {
+    var seen =
+        others.positions().runs().stream()
+            .flatMap(each -> together(others, each, each.first()).stream())
+            .toList();
     return Piece.mapped(
-        together(own, out.row()),
-        row -> new Attended(spec, part, row, own.position() - out.row(), 0, seen));
+        together(own, run, out.row()),
+        row -> new Attended(spec, part, row, run.first() - out.row(), 0, seen));
   }
 
-  /// Returns the rows of one side in rows from `first` on.
-  private List<Piece> together(Side side, long first) {
+  /// Returns the rows of a run of one side in rows from `first` on.
+  private List<Piece> together(Side side, Positions.Run run, long first) {
     var all = new ArrayList<List<Piece>>();
     for (var region : side.regions()) {
-      all.add(read(region).stream().map(each -> each.moved(first - region.row(), 0)).toList());
+      var rows = rows(region, run);
+      all.add(read(rows).stream().map(each -> each.moved(first - rows.row(), 0)).toList());
     }
     return Piece.combined(all, Together::new);
   }

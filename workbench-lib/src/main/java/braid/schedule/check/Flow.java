@@ -226,7 +226,14 @@ final class Flow {
   private boolean reads(int number, Region region) {
     var step = wiring.step(number);
     return step instanceof LibraryCall
-        || step.accesses(wiring.rank(number)).contains(Access.read(region));
+        || step.accesses(wiring.rank(number)).stream()
+            .anyMatch(
+                access ->
+                    access.use() == Access.Use.READ
+                        && access.region().rank() == region.rank()
+                        && access.region().buffer().equals(region.buffer())
+                        && access.region().slice().containsAll(region.slice())
+                        && access.region().columnSlice().containsAll(region.columnSlice()));
   }
 
   private boolean isMade(Region region, Slice rows) {

@@ -149,6 +149,9 @@ final class AttentionGradientPlanner {
 
     private final List<Tokens.Run> seenByNoOther;
 
+    /// Runs whose gradients are computed together: in consecutive rows, and alike in that.
+    private final List<List<Tokens.Run>> groups;
+
     /// Gradients of the query by the keys of each lane.
     private final List<GradientBlocks> blocks;
 
@@ -162,6 +165,10 @@ final class AttentionGradientPlanner {
       this.turns = Turns.of(fetched.slots(), units, this::hasParts);
       this.seeingNoOther = Tokens.seeingNoOther(spec, ranks, rank);
       this.seenByNoOther = Tokens.seenByNoOther(spec, ranks, rank);
+      this.groups =
+          Tokens.groups(
+              tokens.runs(),
+              run -> List.of(seeingNoOther.contains(run), seenByNoOther.contains(run)));
       this.blocks = queryGradients.stream().map(this::blocks).toList();
     }
 
@@ -169,9 +176,9 @@ final class AttentionGradientPlanner {
       return new GradientBlocks(
           program,
           spec,
-          tokens,
+          groups,
           new Queries(query, output, lse, outputGradient),
-          run -> seeingNoOther.contains(run) ? queryGradient : gradient);
+          group -> seeingNoOther.containsAll(group) ? queryGradient : gradient);
     }
 
     /// A ring: while a chunk is attended to, the next is fetched, and the gradients of the one
@@ -298,21 +305,19 @@ final class AttentionGradientPlanner {
     }
 
     private void attendOwn() {
-      for (var own : tokens.runs()) {
-        blocks
-            .getFirst()
-            .attend(
-                lanes.getFirst(),
-                0,
-                own,
-                fetched.own(),
-                seenByNoOther.contains(own) ? gradients : sums);
+      // What no other queries see is written once, so by one group of queries.
+      for (var own :
+          Tokens.groups(
+              tokens.runs(),
+              run -> seenByNoOther.contains(run) ? seeingNoOther.contains(run) ? 2 : 1 : 0)) {
+        boolean alone = seenByNoOther.containsAll(own);
+        blocks.getFirst().attend(lanes.getFirst(), 0, own, fetched.own(), alone ? gradients : sums);
       }
     }
 
     private void attend(int unit) {
       var lane = lane(unit);
-      for (var block : units.get(unit).blocks()) {
+      for (var block : units.get(unit).together()) {
         blocks
             .get(lanes.indexOf(lane))
             .attend(lane, unit + 1, block, others.keys(unit), part(unit));
@@ -364,15 +369,16 @@ final class AttentionGradientPlanner {
     /// Adds the gradients of the query by the keys of all lanes; rounds them to their type.
     private void merge() {
       var first = lanes.getFirst();
-      for (var queries : tokens.runs()) {
+      for (var group : groups) {
+        var rows = Tokens.rows(group);
         var all = new ArrayList<Region>();
         for (int lane = 0; lane < lanes.size(); lane++) {
-          if (blocks.get(lane).hasBegun(queries)) {
-            var of = seeingNoOther.contains(queries) ? queryGradient : queryGradients.get(lane);
-            all.add(of.on(rank, queries.rows()));
+          if (blocks.get(lane).hasBegun(group)) {
+            var of = seeingNoOther.containsAll(group) ? queryGradient : queryGradients.get(lane);
+            all.add(of.on(rank, rows));
           }
         }
-        var result = queryGradient.on(rank, queries.rows());
+        var result = queryGradient.on(rank, rows);
         if (!all.equals(List.of(result))) {
           program.reduce(first, Step.NO_CHUNK, all, result, Finish.NONE);
         }

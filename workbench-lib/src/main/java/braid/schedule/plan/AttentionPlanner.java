@@ -10,10 +10,9 @@ import braid.schedule.Goal;
 import braid.schedule.Lane;
 import braid.schedule.Part;
 import braid.schedule.Program;
-import braid.schedule.Region;
 import braid.schedule.Schedule;
-import braid.schedule.Slice;
 import braid.schedule.Step;
+import braid.schedule.Step.Attend;
 import braid.schedule.Step.Partial;
 import braid.schedule.Tokens;
 import java.util.ArrayList;
@@ -92,8 +91,11 @@ final class AttentionPlanner {
     /// Runs of queries that only the block of their own keys attends to.
     private final List<Tokens.Run> ofOneBlock;
 
-    /// Runs of queries that each lane has begun a partial result of.
-    private final List<Set<Tokens.Run>> begun = new ArrayList<>();
+    /// Runs that are attended to together: in consecutive rows, all or none of them of one block.
+    private final List<List<Tokens.Run>> groups;
+
+    /// Groups of which each lane has begun a partial result.
+    private final List<Set<List<Tokens.Run>>> begun = new ArrayList<>();
 
     OfRank(Program program) {
       this.program = program;
@@ -102,6 +104,7 @@ final class AttentionPlanner {
       this.others = fetched.of(program);
       this.units = others.units();
       this.ofOneBlock = Tokens.seeingNoOther(spec, ranks, rank);
+      this.groups = Tokens.groups(tokens.runs(), ofOneBlock::contains);
       lanes.forEach(_ -> begun.add(new HashSet<>()));
     }
 
@@ -121,10 +124,10 @@ final class AttentionPlanner {
     /// Rank 2 of 4, `zigzagAttention`, `ring().neighborToNeighbor()`:
     ///
     /// ```
-    /// comm      >fetch 1@1 >fetch 2@1 >                            |fetch 3@1>
-    ///           ^ begun @1                                         ^ landed 3 @1, free 3 @3
-    ///                      ^ landed 2 @1                                     ^ read @3
-    /// attend-0  |attend own|attend own|attend own|attend 1|attend 1|attend 2 |attend 2|attend 3|
+    /// comm      > fetch 1 @1 > fetch 2 @1 > fetch 3 @1 >
+    ///           ^ begun @1   ^ landed 2 @1             ^ read @3
+    ///                                     ^ landed 3 @1, free 3 @3
+    /// attend-0  | attend own | attend 1   | attend 2   | attend 3 |
     /// ```
     ///
     /// An all-gather in chunks, each from all ranks.
@@ -134,7 +137,7 @@ final class AttentionPlanner {
     /// ```
     /// comm      | fetch 1    | fetch 2  >
     ///           ^ begun @all
-    /// attend-0  | attend own | attend 1 | attend 1 | attend 1 | attend 2 | attend 2 | attend 2 |
+    /// attend-0  | attend own | attend 1 | attend 2 |
     /// ```
     ///
     /// First all communication, then all computation.
@@ -171,77 +174,61 @@ final class AttentionPlanner {
     }
 
     private void attendOwn() {
-      for (var own : tokens.runs()) {
-        attend(
-            lanes.getFirst(),
-            0,
-            own.positions(),
-            fetched.own().key().on(rank, own.rows()),
-            fetched.own().value().on(rank, own.rows()));
-      }
+      attend(lanes.getFirst(), 0, tokens.runs(), fetched.own());
     }
 
     private void attend(int unit) {
-      if (units.get(unit).seen().isEmpty()) {
-        return;
-      }
-      for (var block : units.get(unit).blocks()) {
-        attend(
-            lane(unit),
-            unit + 1,
-            block.positions(),
-            others.keys(unit).key().on(rank, block.rows()),
-            others.keys(unit).value().on(rank, block.rows()));
-      }
-    }
-
-    /// Computes the attention of all queries that see any of the positions.
-    private void attend(Lane lane, int chunk, Slice positions, Region key, Region value) {
-      int number = lanes.indexOf(lane);
-      for (var queries : tokens.runs()) {
-        var seen = seen(queries, positions);
-        if (!seen.isEmpty()) {
-          long skipped = seen.start() - positions.start();
-          var rows = new Slice(skipped, seen.length());
-          program.attend(
-              lane,
-              chunk,
-              spec,
-              query.on(rank, queries.rows()),
-              queries.positions().start(),
-              key.buffer().on(rank, rows.shifted(key.row())),
-              value.buffer().on(rank, rows.shifted(value.row())),
-              seen.start(),
-              partial(number, queries),
-              !begun.get(number).add(queries));
+      if (!units.get(unit).seen().isEmpty()) {
+        for (var keys : units.get(unit).together()) {
+          attend(lane(unit), unit + 1, keys, others.keys(unit));
         }
       }
     }
 
-    /// Returns the positions that the queries see; their own if all of them are padding, so that
-    /// their result is begun, and stays empty.
-    private Slice seen(Tokens.Run queries, Slice positions) {
-      var seen = Tokens.seen(spec, queries, positions);
-      return seen.isEmpty() && queries.positions().equals(positions) ? positions : seen;
+    /// Computes the attention of all queries that see any of the keys.
+    private void attend(Lane lane, int chunk, List<Tokens.Run> keys, KeyValue of) {
+      int number = lanes.indexOf(lane);
+      for (var group : groups) {
+        boolean own = keys.containsAll(group);
+        if (!own && !Tokens.see(spec, group, keys)) {
+          continue;
+        }
+        // Queries of one block have nothing to do with the other keys of this rank.
+        var seen = own && ofOneBlock.containsAll(group) ? group : keys;
+        program.attend(
+            new Attend(
+                lane,
+                chunk,
+                spec,
+                query.on(rank, Tokens.rows(group)),
+                Tokens.positions(group),
+                of.key().on(rank, Tokens.rows(seen)),
+                of.value().on(rank, Tokens.rows(seen)),
+                Tokens.positions(seen),
+                partial(number, group),
+                !begun.get(number).add(group)));
+      }
     }
 
-    private Partial partial(int lane, Tokens.Run queries) {
+    private Partial partial(int lane, List<Tokens.Run> group) {
+      var rows = Tokens.rows(group);
       return new Partial(
-          (ofOneBlock.contains(queries) ? output : outputs.get(lane)).on(rank, queries.rows()),
-          statistics.get(lane).on(rank, queries.rows()));
+          (ofOneBlock.containsAll(group) ? output : outputs.get(lane)).on(rank, rows),
+          statistics.get(lane).on(rank, rows));
     }
 
     /// Merges the partial results of all lanes; rounds the output to its type.
     private void merge() {
       var first = lanes.getFirst();
-      for (var queries : tokens.runs()) {
+      for (var group : groups) {
         var parts = new ArrayList<Partial>();
         for (int lane = 0; lane < lanes.size(); lane++) {
-          if (begun.get(lane).contains(queries)) {
-            parts.add(partial(lane, queries));
+          if (begun.get(lane).contains(group)) {
+            parts.add(partial(lane, group));
           }
         }
-        var result = new Partial(output.on(rank, queries.rows()), lse.on(rank, queries.rows()));
+        var rows = Tokens.rows(group);
+        var result = new Partial(output.on(rank, rows), lse.on(rank, rows));
         if (!parts.equals(List.of(result))) {
           program.merge(first, Step.NO_CHUNK, parts, result);
         }

@@ -15,6 +15,7 @@ import braid.schedule.Step.Move;
 import braid.schedule.Tokens;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Predicate;
@@ -93,9 +94,6 @@ final class FetchedKeys {
 
   private long slotRows(int rank) {
     var units = units(rank);
-    if (how.method() != Method.RING) {
-      return units.isEmpty() ? 0 : spec.sequence();
-    }
     return units.stream().mapToLong(unit -> unit.layout().rows()).max().orElse(0);
   }
 
@@ -133,13 +131,23 @@ final class FetchedKeys {
         }
       }
     } else {
-      var byPosition = Tokens.of(List.of(new Slice(0, spec.sequence())));
+      // All chunks have one slot. The rows of each follow each other, by position.
+      var chunks = new ArrayList<List<Piece>>();
+      var rows = new ArrayList<Slice>();
       for (int chunk = 0; chunk < how.splits(); chunk++) {
         var pieces = new ArrayList<Piece>();
         for (int source : sources) {
           pieces.addAll(pieces(rank, source, chunk));
         }
-        units.add(unit(chunk, pieces, byPosition));
+        chunks.add(pieces);
+        pieces.stream()
+            .map(Piece::positions)
+            .sorted(Comparator.comparingLong(Slice::start))
+            .forEach(rows::add);
+      }
+      var layout = Tokens.of(rows);
+      for (int chunk = 0; chunk < how.splits(); chunk++) {
+        units.add(unit(chunk, chunks.get(chunk), layout));
       }
     }
     units.removeIf(unit -> unit.keys().isEmpty());
@@ -223,8 +231,12 @@ final class FetchedKeys {
     private List<Move> fromOwners(int number) {
       var unit = units.get(number);
       var moves = new ArrayList<Move>();
-      for (var piece : unit.keys()) {
-        moves.addAll(kv.moves(piece.source(), piece.rows(), keys(number), rank, unit.rows(piece)));
+      for (int owner : unit.owners()) {
+        var rows =
+            unit.keys().stream()
+                .filter(piece -> piece.source() == owner)
+                .map(piece -> new KeyValue.Rows(piece.rows(), unit.rows(piece)));
+        moves.addAll(kv.moves(owner, rows.toList(), keys(number), rank));
       }
       return moves;
     }
@@ -234,13 +246,14 @@ final class FetchedKeys {
       var unit = units.get(number);
       boolean first = unit.hops() == 1;
       var from = first ? kv : slots.get(turnsOfPrevious.slot(atPrevious(unit)));
-      var moves = new ArrayList<Move>();
-      for (var block : unit.blocks()) {
-        var rowsFrom =
-            first ? Tokens.of(spec, ranks, previous).rows(block.positions()) : block.rows();
-        moves.addAll(from.moves(previous, rowsFrom, keys(number), rank, block.rows()));
-      }
-      return moves;
+      var own = Tokens.of(spec, ranks, previous);
+      var rows =
+          unit.blocks().stream()
+              .map(
+                  block ->
+                      new KeyValue.Rows(
+                          first ? own.rows(block.positions()) : block.rows(), block.rows()));
+      return from.moves(previous, rows.toList(), keys(number), rank);
     }
 
     /// Returns the number of a unit at the predecessor.

@@ -32,6 +32,11 @@ record FetchedUnit(
     return layout.rows(piece.positions());
   }
 
+  /// Returns the fetched keys, together where their rows are consecutive.
+  List<List<Tokens.Run>> together() {
+    return Tokens.groups(blocks(), _ -> true);
+  }
+
   /// Returns the fetched keys, joined where positions and rows are consecutive.
   List<Tokens.Run> blocks() {
     var blocks = new ArrayList<Tokens.Run>();

@@ -4,12 +4,12 @@ import braid.model.AttentionSpec;
 import braid.schedule.Buffer;
 import braid.schedule.Lane;
 import braid.schedule.Program;
-import braid.schedule.Slice;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.Gradients;
 import braid.schedule.Step.Partial;
 import braid.schedule.Tokens;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.function.Function;
 
@@ -19,88 +19,70 @@ import java.util.function.Function;
 final class GradientBlocks {
   private final Program program;
   private final AttentionSpec spec;
-  private final Tokens tokens;
   private final Queries queries;
-  private final Function<Tokens.Run, Buffer> gradients;
+  private final Function<List<Tokens.Run>, Buffer> gradients;
 
-  /// Runs of queries whose gradient is begun.
-  private final Set<Tokens.Run> begun = new HashSet<>();
+  /// Groups of runs of queries, each computed together.
+  private final List<List<Tokens.Run>> groups;
+
+  /// Groups of queries whose gradient is begun.
+  private final Set<List<Tokens.Run>> begun = new HashSet<>();
 
   /// Buffers with a row per query.
   record Queries(Buffer query, Buffer output, Buffer lse, Buffer outputGradient) {}
 
-  /// @param gradients returns the buffer of the gradient of a run of queries
+  /// @param groups runs of queries that are computed together
+  /// @param gradients returns the buffer of the gradient of a group of queries
   GradientBlocks(
       Program program,
       AttentionSpec spec,
-      Tokens tokens,
+      List<List<Tokens.Run>> groups,
       Queries queries,
-      Function<Tokens.Run, Buffer> gradients) {
+      Function<List<Tokens.Run>, Buffer> gradients) {
     this.program = program;
     this.spec = spec;
-    this.tokens = tokens;
+    this.groups = groups;
     this.queries = queries;
     this.gradients = gradients;
   }
 
-  /// Returns whether the gradient of a run of queries is begun.
-  boolean hasBegun(Tokens.Run run) {
-    return begun.contains(run);
+  /// Returns whether the gradient of a group of queries is begun.
+  boolean hasBegun(List<Tokens.Run> group) {
+    return begun.contains(group);
   }
 
-  /// Computes the gradients of all queries that see any of some keys, and of these keys.
-  void attend(Lane lane, int chunk, Tokens.Run keys, KeyValue of, KeyValue into) {
-    // Later queries see no earlier begin and no earlier end.
-    long begunEnd = keys.positions().start();
-    for (var run : tokens.runs()) {
-      // The queries of the keys' own positions begin the gradients of all of these keys, also of
-      // those without effect.
-      var seen =
-          run.positions().equals(keys.positions())
-              ? keys.positions()
-              : Tokens.seen(spec, run, keys.positions());
-      if (!seen.isEmpty()) {
-        long continued = Math.clamp(begunEnd - seen.start(), 0, seen.length());
-        var some = new Slice(seen.start(), continued);
-        var rest = new Slice(some.end(), seen.length() - continued);
-        attend(lane, chunk, run, keys.rows(some), some.start(), of, into, true);
-        attend(lane, chunk, run, keys.rows(rest), rest.start(), of, into, false);
-        begunEnd = seen.end();
-      }
-    }
-  }
-
-  private void attend(
-      Lane lane,
-      int chunk,
-      Tokens.Run run,
-      Slice rows,
-      long position,
-      KeyValue of,
-      KeyValue into,
-      boolean continued) {
-    if (rows.isEmpty()) {
-      return;
-    }
+  /// Computes the gradients of all queries that see any of some keys in consecutive rows, and of
+  /// these keys.
+  void attend(Lane lane, int chunk, List<Tokens.Run> keys, KeyValue of, KeyValue into) {
     int rank = program.rank();
-    program.attendGradient(
-        new Attend(
-            lane,
-            chunk,
-            spec,
-            queries.query().on(rank, run.rows()),
-            run.positions().start(),
-            of.key().on(rank, rows),
-            of.value().on(rank, rows),
-            position,
-            new Partial(queries.output().on(rank, run.rows()), queries.lse().on(rank, run.rows())),
-            false),
-        queries.outputGradient().on(rank, run.rows()),
-        new Gradients(
-            gradients.apply(run).on(rank, run.rows()),
-            into.key().on(rank, rows),
-            into.value().on(rank, rows)),
-        !begun.add(run),
-        continued);
+    var rows = Tokens.rows(keys);
+    boolean continued = false;
+    for (var group : groups) {
+      // Queries of the keys' own positions begin all of their gradients, also those without effect.
+      if (!keys.containsAll(group) && !Tokens.see(spec, group, keys)) {
+        continue;
+      }
+      var own = Tokens.rows(group);
+      program.attendGradient(
+          new Attend(
+              lane,
+              chunk,
+              spec,
+              queries.query().on(rank, own),
+              Tokens.positions(group),
+              of.key().on(rank, rows),
+              of.value().on(rank, rows),
+              Tokens.positions(keys),
+              new Partial(queries.output().on(rank, own), queries.lse().on(rank, own)),
+              false),
+          queries.outputGradient().on(rank, own),
+          new Gradients(
+              gradients.apply(group).on(rank, own),
+              into.key().on(rank, rows),
+              into.value().on(rank, rows)),
+          !begun.add(group),
+          continued);
+      continued = true;
+    }
   }
 }

@@ -3,14 +3,42 @@ package braid.schedule.plan;
 import braid.schedule.Buffer;
 import braid.schedule.Slice;
 import braid.schedule.Step.Move;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 
 /// Buffers of keys and of values, or of their gradients.
 record KeyValue(Buffer key, Buffer value) {
+  /// Rows of one buffer that go to rows of another.
+  record Rows(Slice from, Slice into) {
+    /// Joins those that follow each other on both sides.
+    static List<Rows> joined(List<Rows> all) {
+      var joined = new ArrayList<Rows>();
+      for (var each : all) {
+        if (!joined.isEmpty()
+            && joined.getLast().from.end() == each.from.start()
+            && joined.getLast().into.end() == each.into.start()) {
+          var before = joined.removeLast();
+          long length = before.from.length() + each.from.length();
+          joined.add(
+              new Rows(
+                  new Slice(before.from.start(), length), new Slice(before.into.start(), length)));
+        } else {
+          joined.add(each);
+        }
+      }
+      return joined;
+    }
+  }
+
   /// Returns the moves of some rows of one rank to those of another.
-  List<Move> moves(int from, Slice rows, KeyValue to, int at, Slice into) {
-    return List.of(
-        new Move(key.on(from, rows), to.key.on(at, into)),
-        new Move(value.on(from, rows), to.value.on(at, into)));
+  List<Move> moves(int from, List<Rows> rows, KeyValue to, int at) {
+    return Rows.joined(rows).stream()
+        .flatMap(
+            each ->
+                Stream.of(
+                    new Move(key.on(from, each.from), to.key.on(at, each.into)),
+                    new Move(value.on(from, each.from), to.value.on(at, each.into))))
+        .toList();
   }
 }

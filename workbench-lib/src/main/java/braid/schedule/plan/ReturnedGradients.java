@@ -9,10 +9,8 @@ import braid.schedule.Buffer.Shape;
 import braid.schedule.Finish;
 import braid.schedule.Lane;
 import braid.schedule.Program;
-import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Slice;
-import braid.schedule.Step.Move;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
@@ -147,16 +145,11 @@ final class ReturnedGradients {
       while (all.get(arrival).from() != program.rank() || !which.test(all.get(arrival))) {
         arrival++;
       }
-      var moves = new ArrayList<Move>();
+      var moved = new ArrayList<KeyValue.Rows>();
       for (var piece : all.get(arrival).pieces()) {
-        moves.addAll(
-            from.moves(
-                program.rank(),
-                rows.apply(piece),
-                inbox,
-                receiver,
-                rows(receiver, arrival, piece)));
+        moved.add(new KeyValue.Rows(rows.apply(piece), rows(receiver, arrival, piece)));
       }
+      var moves = from.moves(program.rank(), moved, inbox, receiver);
       program.round(arrival).copy(lane, number, moves).round(0);
     }
 
@@ -179,17 +172,17 @@ final class ReturnedGradients {
           continue;
         }
         program.round(arrival);
+        var added = new ArrayList<KeyValue.Rows>();
+        var first = new ArrayList<KeyValue.Rows>();
         for (var piece : message.pieces()) {
-          var into = rows.apply(piece);
-          var from = rows(rank, arrival, piece);
-          if (begun.test(piece)) {
-            sum(lane, arrival + 1, sums.key().on(rank, into), inbox.key().on(rank, from));
-            sum(lane, arrival + 1, sums.value().on(rank, into), inbox.value().on(rank, from));
-          } else {
-            program.copy(lane, arrival + 1, inbox.moves(rank, from, sums, rank, into));
-          }
+          var each = new KeyValue.Rows(rows(rank, arrival, piece), rows.apply(piece));
+          (begun.test(piece) ? added : first).add(each);
         }
-        program.round(0);
+        for (var each : KeyValue.Rows.joined(added)) {
+          sum(lane, arrival + 1, sums.key(), inbox.key(), each);
+          sum(lane, arrival + 1, sums.value(), inbox.value(), each);
+        }
+        program.copy(lane, arrival + 1, inbox.moves(rank, first, sums, rank)).round(0);
       }
     }
 
@@ -198,8 +191,10 @@ final class ReturnedGradients {
       add(lane, which, sums, Piece::rows, _ -> true);
     }
 
-    private void sum(Lane lane, int chunk, Region all, Region more) {
-      program.reduce(lane, chunk, List.of(all, more), all, Finish.NONE);
+    private void sum(Lane lane, int chunk, Buffer sums, Buffer more, KeyValue.Rows rows) {
+      var all = sums.on(program.rank(), rows.into());
+      var parts = List.of(all, more.on(program.rank(), rows.from()));
+      program.reduce(lane, chunk, parts, all, Finish.NONE);
     }
   }
 }

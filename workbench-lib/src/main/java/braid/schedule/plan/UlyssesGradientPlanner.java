@@ -98,7 +98,7 @@ final class UlyssesGradientPlanner {
       return new GradientBlocks(
           program,
           heads.part(),
-          own.tokens(),
+          List.of(own.tokens().runs()),
           new Queries(query.of(split), output.of(split), lse.of(split), outputGradient.of(split)),
           _ -> sums.getFirst().of(split));
     }
@@ -155,11 +155,9 @@ final class UlyssesGradientPlanner {
     private void attend(int number) {
       var unit = units.get(number);
       var gradients = own.isOwn(unit) ? sums(unit.split()) : parts.get(own.slot(number));
-      for (var block : unit.blocks()) {
-        blocks
-            .get(unit.split())
-            .attend(own.lane(number), number + 1, block, own.keys(number), gradients);
-      }
+      blocks
+          .get(unit.split())
+          .attend(own.lane(number), number + 1, unit.blocks(), own.keys(number), gradients);
     }
 
     /// Returns the sums of a split's gradients of key and value.

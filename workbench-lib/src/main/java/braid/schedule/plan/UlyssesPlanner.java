@@ -6,22 +6,19 @@ import braid.schedule.Goal;
 import braid.schedule.Part;
 import braid.schedule.Program;
 import braid.schedule.Schedule;
-import braid.schedule.Slice;
+import braid.schedule.Step.Attend;
 import braid.schedule.Step.Partial;
 import braid.schedule.Tokens;
 import braid.schedule.plan.HeadExchange.Divided;
 import braid.schedule.plan.HeadExchange.Unit;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
 
 /// Plans attention whose heads are divided among the ranks of a group. Every rank fetches the query
 /// of its heads from its group, and their keys and values from all ranks, group by group. It
 /// computes the attention of these heads for all tokens of its group, and writes the output of each
 /// token to the rank that holds it.
 final class UlyssesPlanner {
-  private final AttentionSpec spec;
   private final int splits;
   private final Schedule.Builder builder;
   private final HeadExchange heads;
@@ -33,7 +30,6 @@ final class UlyssesPlanner {
   private final Divided sums;
 
   UlyssesPlanner(AttentionSpec spec, ContextParallel how, int ranks) {
-    this.spec = spec;
     this.splits = how.splits();
     builder = Schedule.on(new Goal.Solution(spec, Optional.of(how)), ranks);
     heads = new HeadExchange(spec, how, builder, ranks);
@@ -100,50 +96,27 @@ final class UlyssesPlanner {
     private void attend(int number) {
       var unit = units.get(number);
       int split = unit.split();
-      Set<Tokens.Run> begun = new HashSet<>();
-      units.subList(0, number).stream()
-          .filter(earlier -> earlier.split() == split)
-          .forEach(earlier -> earlier.blocks().forEach(block -> begun.addAll(seeing(block))));
       var keys = own.keys(number);
-      for (var block : unit.blocks()) {
-        for (var run : seeing(block)) {
-          var seen = seen(run, block);
-          program.attend(
+      program.attend(
+          new Attend(
               own.lane(number),
               number + 1,
               heads.part(),
-              query.of(split).on(rank, run.rows()),
-              run.positions().start(),
-              keys.key().on(rank, block.rows(seen)),
-              keys.value().on(rank, block.rows(seen)),
-              seen.start(),
-              partial(sums, split, run.rows()),
-              !begun.add(run));
-        }
-      }
+              query.of(split).on(rank),
+              tokens.positions(),
+              keys.key().on(rank, Tokens.rows(unit.blocks())),
+              keys.value().on(rank, Tokens.rows(unit.blocks())),
+              Tokens.positions(unit.blocks()),
+              partial(sums, split),
+              !own.isOwn(unit)));
       if (own.isLast(number) && !sums.equals(output)) {
-        var all = new Slice(0, tokens.rows());
         program.merge(
-            own.lane(number),
-            number + 1,
-            List.of(partial(sums, split, all)),
-            partial(output, split, all));
+            own.lane(number), number + 1, List.of(partial(sums, split)), partial(output, split));
       }
     }
 
-    private List<Tokens.Run> seeing(Tokens.Run block) {
-      return tokens.runs().stream().filter(run -> !seen(run, block).isEmpty()).toList();
-    }
-
-    /// Returns the positions of a block that the queries of a run see; if all of them are padding,
-    /// their own, so that their result is begun, and stays empty.
-    private Slice seen(Tokens.Run run, Tokens.Run block) {
-      var seen = Tokens.seen(spec, run, block.positions());
-      return seen.isEmpty() && run.positions().equals(block.positions()) ? run.positions() : seen;
-    }
-
-    private Partial partial(Divided of, int split, Slice rows) {
-      return new Partial(of.of(split).on(rank, rows), lse.of(split).on(rank, rows));
+    private Partial partial(Divided of, int split) {
+      return new Partial(of.of(split).on(rank), lse.of(split).on(rank));
     }
 
     /// Writes the results of a split to the ranks that hold the tokens, after its last unit.

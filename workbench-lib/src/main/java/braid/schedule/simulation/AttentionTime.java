@@ -1,7 +1,9 @@
 package braid.schedule.simulation;
 
 import braid.internal.work.AttentionTile;
+import braid.model.AttentionSpec;
 import braid.model.DType;
+import braid.model.Positions;
 import braid.schedule.Step.Attend;
 
 /// The time of a block of attention, and of its gradients, on a machine: two multiplications of the
@@ -17,14 +19,14 @@ final class AttentionTime {
   private AttentionTime() {}
 
   static double flops(Attend attend) {
-    return 4 * seen(attend) * attend.spec().heads() * attend.spec().headSize();
+    return 4 * attend.pairs() * attend.spec().heads() * attend.spec().headSize();
   }
 
   static double nanos(Attend attend, Hardware machine) {
     var spec = attend.spec();
     var compute = machine.compute();
     return multiplied(attend, machine)
-        + seen(attend) * spec.heads() / compute.weights() * 1e9
+        + attend.pairs() * spec.heads() / compute.weights() * 1e9
         + (double) attend.query().rows() * spec.heads() / compute.results() * 1e9;
   }
 
@@ -37,7 +39,7 @@ final class AttentionTime {
   static double gradientNanos(Attend block, Hardware machine) {
     var compute = machine.compute();
     return multiplied(block, machine) * GRADIENT_PRODUCTS / PRODUCTS
-        + 2 * seen(block) * block.spec().heads() / compute.weights() * 1e9
+        + 2 * block.pairs() * block.spec().heads() / compute.weights() * 1e9
         + (double) block.query().rows() * block.spec().heads() / compute.results() * 1e9;
   }
 
@@ -63,26 +65,23 @@ final class AttentionTime {
         + 2.0 * attend.key().rows() * attend.key().columns();
   }
 
-  private static double seen(Attend attend) {
-    return attend
-        .spec()
-        .pairs(
-            attend.queryPosition(),
-            attend.queryPosition() + attend.query().rows(),
-            attend.keyPosition(),
-            attend.keyPosition() + attend.key().rows());
-  }
-
   /// Returns the pairs of a query and a key in tiles in which any query sees any key: for each tile
   /// of queries all keys from the first to the last that one of them sees.
   private static double multipliedPairs(Attend attend) {
-    var spec = attend.spec();
-    long end = attend.queryPosition() + attend.query().rows();
+    return Positions.pairs(attend.spec(), attend.queries(), attend.keys())
+        .orElseGet(() -> Positions.all(attend.queries(), attend.keys()))
+        .stream()
+        .mapToDouble(pair -> multipliedPairs(attend.spec(), pair.rows(), pair.keys()))
+        .sum();
+  }
+
+  private static double multipliedPairs(
+      AttentionSpec spec, Positions.Run queries, Positions.Run keys) {
     double pairs = 0;
-    for (long query = attend.queryPosition(); query < end; query += AttentionTile.ROWS) {
-      long next = Math.min(end, query + AttentionTile.ROWS);
-      long first = Math.max(attend.keyPosition(), spec.firstSeen(query));
-      long last = Math.min(attend.keyPosition() + attend.key().rows() - 1, spec.lastSeen(next - 1));
+    for (long query = queries.first(); query < queries.end(); query += AttentionTile.ROWS) {
+      long next = Math.min(queries.end(), query + AttentionTile.ROWS);
+      long first = Math.max(keys.first(), spec.firstSeen(query));
+      long last = Math.min(keys.end() - 1, spec.lastSeen(next - 1));
       pairs += (double) (next - query) * Math.max(0, last - first + 1);
     }
     return pairs;

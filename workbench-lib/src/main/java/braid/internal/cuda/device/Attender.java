@@ -157,19 +157,23 @@ public final class Attender implements AutoCloseable {
               all.asSlice(seenBytes, seeingBytes),
               all.asSlice(seenBytes + seeingBytes, keys),
               all.asSlice(seenBytes + seeingBytes + keys, rows));
+      // Rows without a position see nothing, at the end of what those before them see.
+      int last = 0;
       for (int row = 0; row < rows; row++) {
-        int first = Math.clamp(block.firstSeen(row), 0, keys);
-        int end = Math.clamp(block.endSeen(row), 0, keys);
+        boolean has = block.queries().has(row);
+        int first = has ? block.firstSeen(row) : last;
+        int end = has ? block.endSeen(row) : last;
+        last = Math.max(last, end);
         put(pairs.seen, row, first, end);
         pairs.queryTokens.set(ValueLayout.JAVA_BYTE, row, (byte) (first < end ? 1 : 0));
       }
       int first = 0;
       int end = 0;
       for (int key = 0; key < keys; key++) {
-        while (first < rows && block.endSeen(first) <= key) {
+        while (first < rows && pairs.seen.getAtIndex(ValueLayout.JAVA_INT, 2L * first + 1) <= key) {
           first++;
         }
-        while (end < rows && block.firstSeen(end) <= key) {
+        while (end < rows && pairs.seen.getAtIndex(ValueLayout.JAVA_INT, 2L * end) <= key) {
           end++;
         }
         put(pairs.seeing, key, first, end);
@@ -263,7 +267,8 @@ public final class Attender implements AutoCloseable {
   private Launch ownBackward(
       AttentionGradientBlock gradient, boolean addsQuery, boolean addsKeys, Scratch scratch) {
     var block = gradient.block();
-    var tables = block.spec().packing().isSingle() ? Arguments.Tables.NONE : tables(block, scratch);
+    boolean plain = block.spec().packing().isSingle() && block.isConsecutive();
+    var tables = plain ? Arguments.Tables.NONE : tables(block, scratch);
     long statistics =
         scratch.take(
             AttentionGradientArguments.statisticsBytes(block.query().rows(), block.spec().heads()));

@@ -275,8 +275,8 @@ record Sequences(
     long key = 0;
     for (int i = 0; i <= count; i++) {
       if (i < count) {
-        row = all.get(i).queryPosition() - block.queryPosition();
-        key = all.get(i).keyPosition() - block.keyPosition();
+        row = block.rowOf(all.get(i));
+        key = block.keyOf(all.get(i));
       }
       inQuery.setAtIndex(ValueLayout.JAVA_LONG, i, row * columns);
       inKey.setAtIndex(ValueLayout.JAVA_LONG, i, key * kvColumns);

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.model;
+
+import org.jspecify.annotations.NullMarked;
