@@ -102,7 +102,11 @@ public final class Capabilities {
     for (var method : ContextParallel.Method.values()) {
       for (var transport : Transport.values()) {
         for (var kind : kinds()) {
-          boolean supported = cuda || kind == MemoryKind.NATIVE;
+          var reason =
+              transport.isLibrary() && !method.gathers()
+                  ? "a library runs whole collectives; take allGatherKv(), or over(COPY_ENGINE)"
+                  : unreachable(cuda, transport, kind);
+          boolean supported = reason.isEmpty();
           rows.add(
               new AttentionRow(
                   method,
@@ -110,16 +114,17 @@ public final class Capabilities {
                   kind,
                   supported,
                   supported ? CollectiveRules.engine(cuda, transport) : "",
-                  supported ? note(method) : NEEDS_CUDA));
+                  supported ? note(method, transport) : reason));
         }
       }
     }
     return List.copyOf(rows);
   }
 
-  private static String note(ContextParallel.Method method) {
+  private static String note(ContextParallel.Method method, Transport transport) {
     return switch (method) {
-      case RING, ALL_GATHER_KV, UNFUSED -> "";
+      case RING, ALL_GATHER_KV, UNFUSED ->
+          transport.isLibrary() ? "forward; each rank has as many tokens" : "";
       case ULYSSES, TWO_LEVEL -> "kvHeads must be a multiple of the ranks that exchange heads";
     };
   }
@@ -152,11 +157,24 @@ public final class Capabilities {
     return Arrays.stream(MemoryKind.values()).filter(kind -> kind != MemoryKind.AUTO).toList();
   }
 
+  /// Returns why a transport does not exist on a backend or in a kind of memory; empty if it does.
+  private static String unreachable(boolean cuda, Transport transport, MemoryKind kind) {
+    if (!cuda && transport.isLibrary()) {
+      return "needs CUDA; on the host call over(COPY_ENGINE)";
+    }
+    return !cuda && kind != MemoryKind.NATIVE
+        ? NEEDS_CUDA
+        : CollectiveRules.unreachable(transport, kind);
+  }
+
   private static Row row(
       boolean cuda, Pattern pattern, Method method, Transport transport, MemoryKind kind) {
     var reason = method.unsupported(pattern);
-    if (reason.isEmpty() && !cuda && kind != MemoryKind.NATIVE) {
-      reason = NEEDS_CUDA;
+    if (reason.isEmpty()) {
+      reason = transport.unsupported(pattern, method);
+    }
+    if (reason.isEmpty()) {
+      reason = unreachable(cuda, transport, kind);
     }
     return new Row(
         pattern,
@@ -165,7 +183,18 @@ public final class Capabilities {
         kind,
         reason.isEmpty(),
         reason.isEmpty() ? CollectiveRules.engine(cuda, transport) : "",
-        reason.isEmpty() ? note(pattern, method) : reason);
+        reason.isEmpty()
+            ? transport.isLibrary() ? byLibrary(pattern) : note(pattern, method)
+            : reason);
+  }
+
+  private static String byLibrary(Pattern pattern) {
+    return switch (pattern) {
+      case ALL_GATHER_GEMM -> "equal parts; input by rows";
+      case GEMM_REDUCE_SCATTER, GEMM_BESIDE_REDUCE_SCATTER -> "equal parts; adds in its own order";
+      case GEMM_ALL_REDUCE -> "adds in its own order";
+      case GEMM_BESIDE_ALL_GATHER -> "equal parts";
+    };
   }
 
   private static String note(Pattern pattern, Method method) {

@@ -40,7 +40,7 @@ record CollectiveRules(boolean cuda) {
     if (!cuda && kind != MemoryKind.NATIVE) {
       return NEEDS_GPU_MEMORY;
     }
-    return collective == Collective.BARRIER ? "" : kindless(way, kind);
+    return collective == Collective.BARRIER ? "" : unreachable(way.transport(), kind);
   }
 
   private static String none(Collective collective, CollectiveWay way) {
@@ -52,17 +52,25 @@ record CollectiveRules(boolean cuda) {
           adds
               ? "sums are fetched by the rank that adds them; call over(COPY_ENGINE)"
               : message ? messages() : "";
-      case NCCL -> message ? messages() : "";
+      case NCCL_KERNELS -> message ? messages() : "";
+      case NCCL_SYMMETRIC ->
+          message
+              ? messages()
+              : collective == Collective.ALL_TO_ALL || collective == Collective.BROADCAST
+                  ? "NCCL has no symmetric kernel for it; call over(NCCL_KERNELS)"
+                  : "";
       case NCCL_COPY_ENGINE ->
           message
               ? messages()
               : adds || collective == Collective.BROADCAST
-                  ? "NCCL has it by kernels only; call by(NCCL)"
+                  ? "NCCL has it by kernels only; call over(NCCL_KERNELS)"
                   : "";
-      case NVSHMEM ->
+      case NVSHMEM_PUTS ->
           message
               ? messages()
-              : adds ? "NVSHMEM's puts do not add; call over(COPY_ENGINE) or by(NCCL)" : "";
+              : adds
+                  ? "NVSHMEM's puts do not add; call over(COPY_ENGINE) or over(NCCL_KERNELS)"
+                  : "";
     };
   }
 
@@ -79,16 +87,17 @@ record CollectiveRules(boolean cuda) {
     return "a message is matched and fetched by its receiver; call over(COPY_ENGINE)";
   }
 
-  private static String kindless(CollectiveWay way, MemoryKind kind) {
-    return switch (way) {
-      case COPY_ENGINE, WORKERS, ONE_KERNEL, PUSHING, NCCL -> "";
-      case NCCL_COPY_ENGINE -> only(kind, MemoryKind.NCCL, "NCCL's windows; take memory(NCCL)");
-      case NVSHMEM -> only(kind, MemoryKind.NVSHMEM, "NVSHMEM's heap; take memory(NVSHMEM)");
-    };
-  }
-
-  private static String only(MemoryKind kind, MemoryKind needed, String memory) {
-    return kind == needed ? "" : "needs memory in " + memory;
+  /// Returns why a transport does not reach a kind of memory; empty if it does.
+  static String unreachable(Transport transport, MemoryKind kind) {
+    return transport
+        .memory()
+        .filter(needed -> needed != kind)
+        .map(
+            needed ->
+                needed == MemoryKind.NCCL
+                    ? "needs memory in NCCL's windows; take memory(NCCL)"
+                    : "needs memory in NVSHMEM's heap; take memory(NVSHMEM)")
+        .orElse("");
   }
 
   /// Names the unit that moves the bytes.
@@ -106,6 +115,10 @@ record CollectiveRules(boolean cuda) {
           cuda
               ? "the kernel that exchanges the signals, and adds, reads or writes peers' memory"
               : "the thread of the lane, which keeps its core busy while the link is";
+      case NCCL_KERNELS -> "NCCL's kernels, on as many multiprocessors as it chooses";
+      case NCCL_COPY_ENGINE -> "copy engine, driven by NCCL";
+      case NCCL_SYMMETRIC -> "NCCL's symmetric kernels, on few multiprocessors";
+      case NVSHMEM_PUTS -> "NVSHMEM's puts: copy engine, or its own kernel";
     };
   }
 
@@ -116,14 +129,7 @@ record CollectiveRules(boolean cuda) {
     if (collective == Collective.SEND) {
       return "the receiver's";
     }
-    return switch (way) {
-      case COPY_ENGINE, PUSHING -> engine(cuda, Transport.COPY_ENGINE);
-      case WORKERS -> engine(cuda, Transport.WORKERS);
-      case ONE_KERNEL -> engine(cuda, Transport.ONE_KERNEL);
-      case NCCL -> "NCCL's kernels, on as many multiprocessors as it chooses";
-      case NCCL_COPY_ENGINE -> "copy engine, driven by NCCL";
-      case NVSHMEM -> "NVSHMEM's puts: copy engine, or its own kernel";
-    };
+    return engine(cuda, way.transport());
   }
 
   static String note(Collective collective, CollectiveWay way) {
@@ -135,13 +141,13 @@ record CollectiveRules(boolean cuda) {
             case BARRIER -> "";
             default -> "written into the others, not fetched";
           };
-      case NCCL ->
+      case NCCL_KERNELS, NCCL_SYMMETRIC ->
           switch (collective) {
             case REDUCE_SCATTER, ALL_REDUCE -> "adds in NCCL's order; fp32, bf16 and fp16";
             case ALL_TO_ALL -> "x and y are two tensors";
             default -> "";
           };
-      case NCCL_COPY_ENGINE, NVSHMEM ->
+      case NCCL_COPY_ENGINE, NVSHMEM_PUTS ->
           collective == Collective.ALL_TO_ALL ? "x and y are two tensors" : "";
     };
   }

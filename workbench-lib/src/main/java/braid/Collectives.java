@@ -12,7 +12,6 @@ import braid.model.AllReduce;
 import braid.model.BraidException;
 import braid.model.Collective;
 import braid.model.CollectiveWay;
-import braid.model.Library;
 import braid.model.Overlap;
 import braid.model.Profile;
 import braid.model.Transport;
@@ -24,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// Standalone collectives on symmetric tensors:
 ///
 /// ```java
-/// var comm = Collectives.on(world);   // or .over(WORKERS).workers(2), .pushing(), .by(NCCL)
+/// var comm = Collectives.on(world);   // or .over(WORKERS).workers(2), .pushing(), .over(NCCL_KERNELS)
 /// comm.oneShot().allReduce(x, y);                   // for small tensors; or .twoShot(), the default
 /// comm.allGather(x, y);                             // y exists already
 /// try (var sum = comm.allReduce(x)) { ... }         // or is allocated, in symmetric memory
@@ -111,9 +110,16 @@ public final class Collectives {
 
   /// Returns these collectives over a transport; no rank waits for another. [#workers] is
   /// [Overlap#DEFAULT_WORKERS] by default.
+  ///
+  /// If it is a library, all members call it together, and meet the first time per library. Throws
+  /// at once if the library is missing; a collective that the library lacks throws at its call.
   public Collectives over(Transport other) {
     Given.check("other", other);
-    return with(CollectiveWay.of(other), "over");
+    var collectives = with(CollectiveWay.of(other), "over");
+    if (other.isLibrary()) {
+      engine.setUp(other);
+    }
+    return collectives;
   }
 
   /// Returns these collectives by copy engines that write into the other ranks instead of fetching
@@ -122,20 +128,10 @@ public final class Collectives {
     return with(CollectiveWay.PUSHING, "pushing");
   }
 
-  /// Returns these collectives by a library. All members call it together, and meet the first time
-  /// per library. Throws at once if the library is missing; a collective that the library lacks
-  /// throws at its call.
-  public Collectives by(Library library) {
-    Given.check("library", library);
-    var collectives = with(CollectiveWay.of(library), "by");
-    engine.setUp(library);
-    return collectives;
-  }
-
   private Collectives with(CollectiveWay other, String call) {
     if (way != null) {
       throw new BraidException(
-          "%s was called but these collectives use %s already; call one of over, pushing and by, once"
+          "%s was called but these collectives use %s already; call over or pushing, once"
               .formatted(call, way));
     }
     checkAlgorithm(other, algorithm);
@@ -187,7 +183,7 @@ public final class Collectives {
   private static void checkAlgorithm(CollectiveWay way, @Nullable AllReduce algorithm) {
     if (algorithm != null && way.library().isPresent()) {
       throw new BraidException(
-          "%s is for all-reduces by copies but these go by %s, which chooses its own algorithm; call over(COPY_ENGINE) or over(WORKERS)"
+          "%s is for all-reduces by copies but these go over %s, which chooses its own algorithm; call over(COPY_ENGINE) or over(WORKERS)"
               .formatted(algorithm, way));
     }
   }

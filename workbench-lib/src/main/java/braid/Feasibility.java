@@ -23,9 +23,20 @@ final class Feasibility {
     switch (problem) {
       case GemmSpec spec -> check(spec, tuning.require(Overlap.class, spec), Members.of(group));
       case AttentionSpec spec -> check(spec, tuning.require(ContextParallel.class, spec), group);
-      case AttentionGradientSpec spec ->
-          check(spec.forward(), tuning.require(ContextParallel.class, spec), group);
+      case AttentionGradientSpec spec -> {
+        var chosen = tuning.require(ContextParallel.class, spec);
+        chosen.checkGradient(spec.forward(), group.size());
+        check(spec.forward(), chosen, group);
+      }
     }
+    group
+        .context()
+        .backend()
+        .missing(tuning.transport())
+        .ifPresent(
+            reason -> {
+              throw new BraidException(reason);
+            });
   }
 
   /// Returns true if that number of ranks could solve a problem with a tuning.
@@ -48,7 +59,9 @@ final class Feasibility {
   private static void check(GemmSpec spec, Overlap tuning, Members members) {
     var pattern = spec.pattern();
     tuning.check(spec, members.ranks());
-    checkSum(CollectiveRules.of(members.backend()), pattern, tuning.method(), members.ranks());
+    if (!tuning.transport().isLibrary()) {
+      checkSum(CollectiveRules.of(members.backend()), pattern, tuning.method(), members.ranks());
+    }
     checkSizes(spec, tuning, members);
     checkChunks(spec, tuning, members.ranks());
   }

@@ -6,6 +6,7 @@ import braid.model.BraidException;
 import braid.model.ContextParallel;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
+import braid.model.MemoryKind;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Problem;
@@ -31,6 +32,7 @@ final class Grid {
   private static final List<Integer> WORKERS = List.of(8, 24);
 
   private final ProcessGroup group;
+  private final @Nullable MemoryKind kind;
   private boolean whole;
   private @Nullable List<Integer> splits;
   private @Nullable List<Integer> streams;
@@ -41,8 +43,10 @@ final class Grid {
 
   private @Nullable List<Tuning> exact;
 
-  Grid(ProcessGroup group) {
+  /// @param kind kind of symmetric memory; null for the default
+  Grid(ProcessGroup group, @Nullable MemoryKind kind) {
     this.group = group;
+    this.kind = kind;
   }
 
   /// Takes every value of the options that are not given, instead of a few.
@@ -231,7 +235,8 @@ final class Grid {
         for (int stream : values(streams, Tuner.SEARCHED_STREAMS, Tuner.DEFAULT_STREAMS)) {
           for (int split : counts) {
             var tuning = tuning(method, split, stream, transport);
-            if (transports == null && !isWorthOneKernel(problem, tuning)) {
+            if (transports == null
+                && !(isOffered(problem, tuning) && isWorthOneKernel(problem, tuning))) {
               continue;
             }
             if (whole) {
@@ -248,6 +253,20 @@ final class Grid {
 
   private <T> List<T> values(@Nullable List<T> given, List<T> searched, List<T> otherwise) {
     return given != null ? given : whole ? searched : otherwise;
+  }
+
+  /// Returns whether a search tries a tuning, if a library moves its bytes: one that is available,
+  /// in the memory of the pipeline, with methods that it has.
+  private boolean isOffered(Problem problem, Tuning tuning) {
+    var transport = tuning.transport();
+    var context = group.context();
+    var wanted = kind == null ? context.env().memory() : kind;
+    return !transport.isLibrary()
+        || (problem instanceof GemmSpec spec
+            && tuning instanceof Overlap overlap
+            && transport.unsupported(spec.pattern(), overlap.method()).isEmpty()
+            && (wanted == MemoryKind.AUTO || transport.memory().map(wanted::equals).orElse(true))
+            && context.backend().missing(transport).isEmpty());
   }
 
   /// Returns whether a search tries a tuning, if it is over one kernel: the method that moves all

@@ -201,13 +201,15 @@ final class Iterations {
     }
   }
 
-  /// Returns the ranks that have not begun this rank's latest iteration and that a stream waits
-  /// for.
+  /// Returns the ranks that have not begun this rank's latest iteration and that a stream or a
+  /// library waits for.
   private List<Integer> absent() {
+    var backend = groups.getFirst().context().backend();
+    boolean all = members.stream().anyMatch(member -> member.plan.waitsInLibrary());
     return groups.stream()
         .flatMap(group -> group.calls().absent().stream())
         .distinct()
-        .filter(groups.getFirst().context().backend()::awaits)
+        .filter(rank -> all || backend.awaits(rank))
         .toList();
   }
 

@@ -2,6 +2,7 @@ package braid;
 
 import braid.model.BraidException;
 import braid.model.Problem;
+import braid.model.Transport;
 import braid.model.Tuning;
 import braid.schedule.Goal;
 import braid.schedule.Part;
@@ -43,10 +44,14 @@ final class OwnSchedules {
     }
     for (int rank = 0; rank < schedule.ranks(); rank++) {
       for (var step : schedule.steps(rank)) {
-        if (step instanceof Step.LibraryCall call) {
+        if (step instanceof Step.LibraryCall call
+            && (call.lane().transport() != Transport.NCCL_KERNELS || call.hostWaits())) {
           throw new BraidException(
-              "a pipeline makes no library calls but has %s; write copies and signals instead"
-                  .formatted(call.name(rank, schedule.steps(rank).indexOf(step))));
+              "library calls of your own must be over nccl_kernels, for which the host need not wait, but it has %s%s; give lane `%s` Transport.NCCL_KERNELS, or write copies and signals instead"
+                  .formatted(
+                      call.name(rank, schedule.steps(rank).indexOf(step)),
+                      call.hostWaits() ? ", for which the host waits" : "",
+                      call.lane()));
         }
       }
     }

@@ -95,7 +95,7 @@ final class PlanLease implements AutoCloseable {
     if (!bindings.isEmpty()) {
       bindings.check(problem, source.schedule(problem, group.size()), group);
     }
-    var kind = context.memory(bindings.kind(requested, group), group.members());
+    var kind = context.memory(bindings.kind(requested, group), source.transport(), group.members());
     var cache = group.keep(PlanCache.class, PlanCache::new);
     var key = new PlanCache.Key(problem, source, kind);
     group
@@ -119,7 +119,8 @@ final class PlanLease implements AutoCloseable {
                             problem,
                             source,
                             bindings.bound(),
-                            group.symmetric(kind))));
+                            group.symmetric(kind),
+                            group::rendezvous)));
     group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
     return new PlanLease(group, bindings, cache, key, plan);
   }

@@ -38,7 +38,7 @@ record ShapeRules(ProcessGroup group, Collective collective, String name, Symmet
     }
     var library = way.library();
     if (collective.adds() && library.isEmpty()) {
-      refuse(rules.unaddable(group.size()), "call by(NCCL)");
+      refuse(rules.unaddable(group.size()), "call over(NCCL_KERNELS)");
     }
     if (collective.adds() && library.isPresent() && !library.get().adds(tensor.dtype())) {
       throw new BraidException(

@@ -78,7 +78,7 @@ final class TunerRun {
   /// @param kind kind of symmetric memory; null for the default
   TunerRun(ProcessGroup group, @Nullable MemoryKind kind) {
     this.group = group;
-    grid = new Grid(group);
+    grid = new Grid(group, kind);
     pipelines = new TunedPipelines(group, kind);
   }
 

@@ -187,7 +187,7 @@ public final class SearchRegret {
         RANKS,
         Link.DEFAULT,
         world -> {
-          var grid = new Grid(world);
+          var grid = new Grid(world, null);
           grid.whole();
           all.set(grid.possible(spec, true, new ArrayList<>()));
         });

@@ -9,6 +9,7 @@ import braid.model.ContextParallel;
 import braid.model.GemmSpec;
 import braid.model.MemoryKind;
 import braid.model.Method;
+import braid.model.Transport;
 import braid.selftest.SelfTestRecord;
 import braid.selftest.TestedPath;
 import java.io.IOException;
@@ -70,7 +71,7 @@ class CapabilitiesPageTest {
     Files.writeString(REGENERATED, generated);
     assertThat(CELLS.matcher(page).results()).hasSameSizeAs(rows());
     assertThat(GRID.matcher(page).results().map(grid -> grid.group(2)))
-        .containsExactly("pipelines", "collectives", "attention", "others");
+        .containsExactly("pipelines", "libraries", "collectives", "attention", "others");
     assertThat(page).as("%s, regenerated as %s", PAGE, REGENERATED).isEqualTo(generated);
   }
 
@@ -122,6 +123,7 @@ class CapabilitiesPageTest {
   private static String grid(String name, List<SelfTestRecord> records) {
     return switch (name) {
       case "pipelines" -> pipelines(records);
+      case "libraries" -> libraries(records);
       case "collectives" -> collectives(records);
       case "attention" -> attention(records);
       case "others" -> others(records);
@@ -138,6 +140,7 @@ class CapabilitiesPageTest {
         (backend, pattern, method) ->
             Capabilities.of(backend).stream()
                 .filter(row -> row.pattern() == pattern && row.method() == method)
+                .filter(row -> !row.transport().isLibrary())
                 .collect(
                     Collectors.groupingBy(
                         Capabilities.Row::kind, TreeMap::new, Collectors.toList()))
@@ -145,6 +148,21 @@ class CapabilitiesPageTest {
                 .stream()
                 .filter(kind -> kind.getValue().stream().allMatch(Capabilities.Row::supported))
                 .map(Map.Entry::getKey));
+  }
+
+  /// Libraries have fewer methods, all in the same kinds of memory.
+  private static String libraries(List<SelfTestRecord> records) {
+    return table(
+        records,
+        "pattern",
+        Arrays.asList(GemmSpec.Pattern.values()),
+        Arrays.stream(Transport.values()).filter(Transport::isLibrary).toList(),
+        (backend, pattern, transport) ->
+            Capabilities.of(backend).stream()
+                .filter(row -> row.pattern() == pattern && row.transport() == transport)
+                .filter(Capabilities.Row::supported)
+                .map(Capabilities.Row::kind)
+                .distinct());
   }
 
   private static String collectives(List<SelfTestRecord> records) {
@@ -389,8 +407,8 @@ class CapabilitiesPageTest {
                 rows("C", 6),
                 rows("D", 11),
                 rows("E", 4),
-                List.of("F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F11", "F12"),
-                List.of("G6", "G7"))
+                List.of("F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F10", "F11", "F12"),
+                List.of("G2", "G4", "G6", "G7"))
             .flatMap(List::stream)
             .toList();
     assertThat(rows().stream().map(CapabilitiesPageTest::id)).containsExactlyElementsOf(expected);

@@ -7,8 +7,8 @@ import braid.model.BackendKind;
 import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.DType;
-import braid.model.Library;
 import braid.model.MemoryKind;
+import braid.model.Transport;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
@@ -31,6 +31,7 @@ class CapabilitiesTest {
   void onGpusEveryOverlapButBulkOfDependentDataIsThereInEveryKindOfMemory() {
     assertThat(Capabilities.of(BackendKind.CUDA))
         .hasSameSizeAs(Capabilities.host())
+        .filteredOn(row -> !row.transport().isLibrary())
         .allMatch(row -> row.supported() == row.method().unsupported(row.pattern()).isEmpty())
         .allMatch(row -> row.supported() ? !row.engine().isEmpty() : !row.note().isEmpty());
   }
@@ -48,27 +49,30 @@ class CapabilitiesTest {
     for (var collective : List.of(Collective.ALL_GATHER, Collective.ALL_TO_ALL)) {
       assertThat(kinds(collective, CollectiveWay.COPY_ENGINE)).isEqualTo(all);
       assertThat(kinds(collective, CollectiveWay.PUSHING)).isEqualTo(all);
-      assertThat(kinds(collective, CollectiveWay.NCCL)).isEqualTo(all);
+      assertThat(kinds(collective, CollectiveWay.NCCL_KERNELS)).isEqualTo(all);
       assertThat(kinds(collective, CollectiveWay.NCCL_COPY_ENGINE))
           .containsExactly(MemoryKind.NCCL);
-      assertThat(kinds(collective, CollectiveWay.NVSHMEM)).containsExactly(MemoryKind.NVSHMEM);
+      assertThat(kinds(collective, CollectiveWay.NVSHMEM_PUTS)).containsExactly(MemoryKind.NVSHMEM);
     }
     for (var sum : List.of(Collective.REDUCE_SCATTER, Collective.ALL_REDUCE)) {
-      assertThat(kinds(sum, CollectiveWay.NCCL)).isEqualTo(all);
+      assertThat(kinds(sum, CollectiveWay.NCCL_KERNELS)).isEqualTo(all);
+      assertThat(kinds(sum, CollectiveWay.NCCL_SYMMETRIC)).containsExactly(MemoryKind.NCCL);
       assertThat(kinds(sum, CollectiveWay.PUSHING)).isEmpty();
       assertThat(kinds(sum, CollectiveWay.NCCL_COPY_ENGINE)).isEmpty();
-      assertThat(kinds(sum, CollectiveWay.NVSHMEM)).isEmpty();
+      assertThat(kinds(sum, CollectiveWay.NVSHMEM_PUTS)).isEmpty();
     }
-    assertThat(kinds(Collective.BROADCAST, CollectiveWay.NVSHMEM))
+    assertThat(kinds(Collective.BROADCAST, CollectiveWay.NVSHMEM_PUTS))
         .containsExactly(MemoryKind.NVSHMEM);
     assertThat(kinds(Collective.BROADCAST, CollectiveWay.NCCL_COPY_ENGINE)).isEmpty();
   }
 
   @Test
   void onlyNcclAddsAndNotEightBits() {
-    assertThat(Arrays.stream(DType.values()).filter(Library.NCCL::adds))
-        .containsExactly(DType.FP32, DType.TF32, DType.BF16, DType.FP16);
-    for (var library : List.of(Library.NCCL_COPY_ENGINE, Library.NVSHMEM)) {
+    for (var library : List.of(Transport.NCCL_KERNELS, Transport.NCCL_SYMMETRIC)) {
+      assertThat(Arrays.stream(DType.values()).filter(library::adds))
+          .containsExactly(DType.FP32, DType.TF32, DType.BF16, DType.FP16);
+    }
+    for (var library : List.of(Transport.NCCL_COPY_ENGINE, Transport.NVSHMEM_PUTS)) {
       assertThat(DType.values()).noneMatch(library::adds);
     }
   }

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.model.BraidException;
 import braid.model.DType;
-import braid.model.Library;
 import braid.model.Transport;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -121,8 +120,8 @@ class CollectivesRefusedTest {
                   + " itself; send before it receives",
               () -> comm.receive(x, world.rank()));
           refused(
-              "over was called but these collectives use workers already; call one of over,"
-                  + " pushing and by, once",
+              "over was called but these collectives use workers already; call over or"
+                  + " pushing, once",
               () -> comm.over(Transport.WORKERS).over(Transport.COPY_ENGINE));
           refused(
               "workers are for collectives over workers but these go over copy_engine; call"
@@ -162,16 +161,16 @@ class CollectivesRefusedTest {
                   + " message is matched and fetched by its receiver; call over(COPY_ENGINE)",
               () -> pushing.sendReceive(x, 1 - world.rank(), y, 1 - world.rank()));
           refused(
-              "set up collectives by nccl in group `world`: rank 0: library nccl needs the cuda"
-                  + " backend but the backend is host; use over(COPY_ENGINE) or pushing()",
-              () -> comm.by(Library.NCCL));
+              "set up collectives over nccl_kernels in group `world`: rank 0: nccl_kernels needs the"
+                  + " cuda backend but the backend is host; use over(COPY_ENGINE)",
+              () -> comm.over(Transport.NCCL_KERNELS));
           refused(
-              "by was called but these collectives use pushing already; call one of over, pushing"
-                  + " and by, once",
-              () -> pushing.by(Library.NVSHMEM));
+              "over was called but these collectives use pushing already; call over or"
+                  + " pushing, once",
+              () -> pushing.over(Transport.NVSHMEM_PUTS));
           refused(
-              "pushing was called but these collectives use workers already; call one of over,"
-                  + " pushing and by, once",
+              "pushing was called but these collectives use workers already; call over or"
+                  + " pushing, once",
               () -> comm.over(Transport.WORKERS).pushing());
           refused(
               "workers are for collectives over workers but these go over pushing; call over(WORKERS)"
@@ -232,9 +231,9 @@ class CollectivesRefusedTest {
                   + " once",
               oneShot::twoShot);
           refused(
-              "one-shot is for all-reduces by copies but these go by nccl, which chooses its own"
-                  + " algorithm; call over(COPY_ENGINE) or over(WORKERS)",
-              () -> oneShot.by(Library.NCCL));
+              "one-shot is for all-reduces by copies but these go over nccl_kernels, which"
+                  + " chooses its own algorithm; call over(COPY_ENGINE) or over(WORKERS)",
+              () -> oneShot.over(Transport.NCCL_KERNELS));
           refused(
               "all-reduce in group `world`: not available by pushing in native memory (`x`): sums"
                   + " are fetched by the rank that adds them; call over(COPY_ENGINE)",

@@ -134,7 +134,7 @@ final class OneKernelTest {
   }
 
   private static List<Tuning> inOneKernel(ProcessGroup world, GemmSpec spec) {
-    var grid = new Grid(world);
+    var grid = new Grid(world, null);
     grid.whole();
     return grid.all(spec).stream()
         .filter(tuning -> tuning.transport() == Transport.ONE_KERNEL)

@@ -247,7 +247,7 @@ class OwnScheduleRefusedTest {
 
   @Test
   void stepsThatNoPipelineHasAreRefused() {
-    var collective = Schedule.of(SPEC, Overlap.unfused(), 2).steps(0).getFirst().lane();
+    var collective = Lane.of("comm", Transport.NCCL_SYMMETRIC);
     var plan = Schedule.on(SPEC, 2);
     var x = plan.symmetric(Part.INPUT);
     plan.local(Part.WEIGHT);
@@ -260,6 +260,7 @@ class OwnScheduleRefusedTest {
                 p.call(
                     new Step.LibraryCall(
                         collective,
+                        Step.NO_CHUNK,
                         braid.model.Collective.ALL_GATHER,
                         x.on(p.rank()),
                         y.on(p.rank()),
@@ -270,8 +271,48 @@ class OwnScheduleRefusedTest {
         world ->
             assertThatThrownBy(() -> OwnSchedule.build(world, schedule, false))
                 .hasMessage(
-                    "a pipeline makes no library calls but has rank 0, lane comm, step 0"
-                        + " (all-gather by a library); write copies and signals instead"));
+                    "library calls of your own must be over nccl_kernels, for which the host need"
+                        + " not wait, but it has rank 0, lane comm, step 0 (all-gather by"
+                        + " nccl_symmetric); give lane `comm` Transport.NCCL_KERNELS, or write"
+                        + " copies and signals instead"));
+  }
+
+  @Test
+  void g4ACallOfYourOwnNeedsItsLibrary() {
+    var plan = Schedule.on(SPEC, 2);
+    var rows = plan.local(Part.INPUT);
+    var weight = plan.local(Part.WEIGHT);
+    var output = plan.local(Part.OUTPUT);
+    var all = plan.local("all", DType.FP32, 26, 8);
+    var comm = plan.add(Lane.of("comm", Transport.NCCL_KERNELS));
+    var math = plan.lane("math", Lane.Role.COMPUTE);
+    var schedule =
+        plan.ordered(
+            p -> {
+              int me = p.rank();
+              p.prepare(math, weight.on(me));
+              p.call(
+                  new Step.LibraryCall(
+                      comm,
+                      0,
+                      braid.model.Collective.ALL_GATHER,
+                      rows.on(me),
+                      all.on(me),
+                      0,
+                      false));
+              p.gemm(math, 0, all.on(me), weight.on(me), output.on(me));
+            });
+    assertThat(schedule.findings()).isEmpty();
+    assertThat(Schedule.fromJson(schedule.toJson())).isEqualTo(schedule);
+    LocalRanks.run(
+        2,
+        world ->
+            assertThatThrownBy(() -> OwnSchedule.build(world, schedule, false))
+                .isInstanceOf(BraidException.class)
+                .hasMessageStartingWith(SPEC + ", own schedule ")
+                .hasMessageEndingWith(
+                    ": rank 0: nccl_kernels needs the cuda backend but the backend is host; use"
+                        + " over(COPY_ENGINE)"));
   }
 
   @Test

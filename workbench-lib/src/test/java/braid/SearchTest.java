@@ -178,7 +178,7 @@ class SearchTest {
   }
 
   private static List<Tuning> all(ProcessGroup world, Problem problem) {
-    var grid = new Grid(world);
+    var grid = new Grid(world, null);
     grid.whole();
     return grid.possible(problem, true, new ArrayList<>());
   }

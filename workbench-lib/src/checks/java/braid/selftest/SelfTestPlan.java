@@ -12,9 +12,9 @@ import braid.internal.selftest.PipelineCases;
 import braid.internal.selftest.TabledCase;
 import braid.model.ContextParallel;
 import braid.model.DType;
-import braid.model.Library;
 import braid.model.MemoryKind;
 import braid.model.SelfCheck;
+import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -80,7 +80,7 @@ record SelfTestPlan(
   }
 
   private static SelfTest.Row notAdded(
-      Capabilities.CollectiveRow row, Library library, DType dtype) {
+      Capabilities.CollectiveRow row, Transport library, DType dtype) {
     return new SelfTest.Row(
         new SelfTest.Configuration(
             row.collective().toString(),
@@ -154,6 +154,7 @@ record SelfTestPlan(
       all.addAll(OwnScheduleCase.table());
       all.addAll(ChainCase.table());
     }
+    all.addAll(AttentionCase.byLibrary(rows, dtypes, ranks));
     var byConfiguration = new LinkedHashMap<SelfTest.Configuration, List<TabledCase>>();
     for (var each : all) {
       if (dtypes.contains(each.dtype()) && tests(each.what())) {

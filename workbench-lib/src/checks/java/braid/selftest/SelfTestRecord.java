@@ -14,6 +14,7 @@ import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -23,6 +24,10 @@ import java.util.stream.Stream;
 public record SelfTestRecord(String place, int ranks, List<Group> groups) {
   /// Text for paths that no record has.
   public static final String NOT_RUN = "not run";
+
+  /// Transports by the names that older records use.
+  private static final Map<String, String> RENAMED =
+      Map.of("nccl", "nccl_kernels", "nvshmem", "nvshmem_puts");
 
   /// Configurations with one outcome: each combination of these parts.
   public record Group(
@@ -87,7 +92,9 @@ public record SelfTestRecord(String place, int ranks, List<Group> groups) {
     return new Group(
         strings(group.getAsJsonArray("what")),
         strings(group.getAsJsonArray("method")),
-        strings(group.getAsJsonArray("transport")),
+        strings(group.getAsJsonArray("transport")).stream()
+            .map(name -> RENAMED.getOrDefault(name, name))
+            .toList(),
         strings(group.getAsJsonArray("memory")),
         strings(group.getAsJsonArray("dtype")),
         Outcome.valueOf(group.get("outcome").getAsString().toUpperCase(Locale.ROOT)));

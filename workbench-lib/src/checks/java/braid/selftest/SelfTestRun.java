@@ -13,9 +13,9 @@ import braid.internal.selftest.Program;
 import braid.internal.selftest.Programs;
 import braid.model.BackendKind;
 import braid.model.BraidException;
-import braid.model.Library;
 import braid.model.MemoryKind;
 import braid.model.SelfCheck;
+import braid.model.Transport;
 import braid.selftest.SelfTest.Configuration;
 import braid.selftest.SelfTest.Outcome;
 import braid.selftest.SelfTest.Row;
@@ -46,7 +46,7 @@ final class SelfTestRun {
   private final Consumer<String> beginning;
   private final BackendKind backend;
   private final List<Row> rows = new ArrayList<>();
-  private final Map<Library, String> missing = new EnumMap<>(Library.class);
+  private final Map<Transport, String> missing = new EnumMap<>(Transport.class);
 
   /// Rows of every available kind of memory, from which random programs are drawn.
   private final List<Capabilities.Row> pipelines = new ArrayList<>();
@@ -131,7 +131,11 @@ final class SelfTestRun {
       return;
     }
     var missing = missing();
-    var overlaps = Capabilities.of(backend).stream().filter(row -> row.kind() == kind).toList();
+    var overlaps =
+        Capabilities.of(backend).stream()
+            .filter(row -> row.kind() == kind)
+            .map(row -> withoutMissing(row, missing))
+            .toList();
     var collectives =
         Capabilities.collectivesOf(backend).stream()
             .filter(row -> row.kind() == kind)
@@ -264,19 +268,28 @@ final class SelfTestRun {
   }
 
   /// Returns why each library is missing for this group; empty if it is available.
-  private Map<Library, String> missing() {
+  private Map<Transport, String> missing() {
     if (missing.isEmpty() && stopped.isEmpty()) {
-      for (var library : Library.values()) {
-        var reason = context.backend().missing(library).orElse("");
-        missing.put(library, firstOf(group.gather(reason)).orElse(""));
+      for (var transport : Transport.values()) {
+        var reason = context.backend().missing(transport).orElse("");
+        missing.put(transport, firstOf(group.gather(reason)).orElse(""));
       }
     }
     return missing;
   }
 
+  private static Capabilities.Row withoutMissing(
+      Capabilities.Row row, Map<Transport, String> missing) {
+    var reason = missing.getOrDefault(row.transport(), "");
+    return reason.isEmpty() || !row.supported()
+        ? row
+        : new Capabilities.Row(
+            row.pattern(), row.method(), row.transport(), row.kind(), false, "", reason);
+  }
+
   private static Capabilities.CollectiveRow withoutMissing(
-      Capabilities.CollectiveRow row, Map<Library, String> missing) {
-    var reason = row.way().library().map(library -> missing.getOrDefault(library, "")).orElse("");
+      Capabilities.CollectiveRow row, Map<Transport, String> missing) {
+    var reason = missing.getOrDefault(row.way().transport(), "");
     return reason.isEmpty() || !row.supported()
         ? row
         : new Capabilities.CollectiveRow(

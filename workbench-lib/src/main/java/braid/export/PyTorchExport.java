@@ -161,6 +161,11 @@ public final class PyTorchExport {
     if (tuning.transport() == Transport.ONE_KERNEL) {
       omitted.add("one kernel with its signals: the program copies, adds and signals one by one");
     }
+    if (tuning.transport().isLibrary()) {
+      omitted.add(
+          "%s: the program exchanges pieces by copies, not by collectives of a library"
+              .formatted(tuning.transport()));
+    }
     if (tuning.replayed()) {
       omitted.add("replayed: the program enqueues each iteration");
     }

@@ -190,6 +190,11 @@ record UserbuffersTable(
             "%s: measured in one kernel with its signals, on as many multiprocessors as its bytes need; their number stays at the default of 16"
                 .formatted(gemm));
       }
+      if (tuning.transport().isLibrary()) {
+        omitted.add(
+            "%s: measured over %s, but %s copies by itself; its options stay at the defaults"
+                .formatted(gemm, tuning.transport(), method));
+      }
       if (workers) {
         keys.put("num_sm", tuning.workers());
         omitted.add(

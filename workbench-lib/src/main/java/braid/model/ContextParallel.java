@@ -51,6 +51,11 @@ public record ContextParallel(
     /// First all communication, then all computation.
     UNFUSED;
 
+    /// Returns whether each rank gathers the keys and values of all ranks, as libraries do.
+    public boolean gathers() {
+      return this == ALL_GATHER_KV || this == UNFUSED;
+    }
+
     @Override
     public String toString() {
       return name().toLowerCase(Locale.ROOT).replace('_', '-');
@@ -224,6 +229,11 @@ public record ContextParallel(
   ///
   /// @throws BraidException that names the nearest method or number
   public void check(AttentionSpec spec, int ranks) {
+    if (transport.isLibrary() && !method.gathers()) {
+      throw new BraidException(
+          "%s does not exist over %s: a library runs whole collectives; take allGatherKv(), or over(COPY_ENGINE)"
+              .formatted(method, transport));
+    }
     int sharing = headRanks(ranks);
     if (sharing == 1) {
       return;
@@ -255,6 +265,18 @@ public record ContextParallel(
     }
   }
 
+  /// Checks the tuning of gradients, which return to their owners by copies.
+  ///
+  /// @throws BraidException that names the nearest transport
+  public void checkGradient(AttentionSpec spec, int ranks) {
+    if (transport.isLibrary()) {
+      throw new BraidException(
+          "gradients of attention are not exchanged over %s, which adds parts of all ranks alike; take over(COPY_ENGINE)"
+              .formatted(transport));
+    }
+    check(spec, ranks);
+  }
+
   private static int greatestDivisor(int one, int other) {
     return other == 0 ? one : greatestDivisor(other, one % other);
   }
@@ -276,6 +298,8 @@ public record ContextParallel(
     }
     if (transport != Overlap.DEFAULT_TRANSPORT) {
       columns.put("transport", transport.toString());
+    }
+    if (workers > 0) {
       columns.put("workers", Integer.toString(workers));
     }
     if (replayed) {
@@ -302,6 +326,8 @@ public record ContextParallel(
     }
     if (transport != Overlap.DEFAULT_TRANSPORT) {
       words.add("over " + transport);
+    }
+    if (workers > 0) {
       words.add(Overlap.counted(workers, "worker"));
     }
     if (replayed) {

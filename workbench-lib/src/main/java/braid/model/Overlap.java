@@ -104,11 +104,11 @@ public record Overlap(
         }
       }
       case WORKERS -> within("workers", workers, 1, MAX_WORKERS, DEFAULT_WORKERS);
-      case ONE_KERNEL -> {
+      case ONE_KERNEL, NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS -> {
         if (workers != 0) {
           throw new BraidException(
-              "workers must be 0 over one_kernel, which takes as many as its bytes need, but were %d; leave workers(...) out"
-                  .formatted(workers));
+              "workers must be 0 over %s, which takes as many as its bytes need, but were %d; leave workers(...) out"
+                  .formatted(transport, workers));
         }
       }
     }
@@ -333,6 +333,9 @@ public record Overlap(
     if (!reason.isEmpty()) {
       throw new BraidException("%s does not exist for %s: %s".formatted(method, pattern, reason));
     }
+    if (transport.isLibrary()) {
+      checkLibrary(spec, ranks);
+    }
     if (method == Method.RING && order == ChunkOrder.RANK_ORDER) {
       throw new BraidException(
           "the order of a ring must be %s or %s, its two directions, but was %s; leave order(...) out"
@@ -359,6 +362,46 @@ public record Overlap(
       throw new BraidException(
           "the output of an %s %s is in symmetric memory already, where peers write the sums; leave outputInSymmetricMemory() out"
               .formatted(method, pattern));
+    }
+  }
+
+  /// Checks that the library of the transport has the collectives of the problem, whose calls take
+  /// equal parts of contiguous numbers.
+  private void checkLibrary(GemmSpec spec, int ranks) {
+    var pattern = spec.pattern();
+    var reason = transport.unsupported(pattern, method);
+    if (!reason.isEmpty()) {
+      throw new BraidException(
+          "%s of %s does not exist over %s: %s".formatted(method, pattern, transport, reason));
+    }
+    if (order != DEFAULT_ORDER) {
+      throw new BraidException(
+          "%s chooses its own order but it was %s; leave order(...) out"
+              .formatted(transport, order));
+    }
+    if (pattern == Pattern.ALL_GATHER_GEMM && spec.has(GemmSpec.Feature.TRANSPOSED_INPUT)) {
+      throw new BraidException(
+          "%s gathers contiguous rows, so the input must be stored by rows; leave transposedInput() out, or take over(COPY_ENGINE)"
+              .formatted(transport));
+    }
+    long parts = pattern.beside() ? spec.besideElements() : spec.m();
+    if (pattern != Pattern.GEMM_ALL_REDUCE && parts % ranks != 0) {
+      throw new BraidException(
+          "%s must be a multiple of the %d ranks over %s, which takes equal parts, but was %d; try %d, or over(COPY_ENGINE)"
+              .formatted(
+                  pattern.beside() ? "elements beside" : "m",
+                  ranks,
+                  transport,
+                  parts,
+                  (parts + ranks - 1) / ranks * ranks));
+    }
+    if (symmetricOutput
+        && pattern.reduces()
+        && transport.memory().isPresent()
+        && !spec.finishesSum()) {
+      throw new BraidException(
+          "the output of %s over %s is in symmetric memory already, where the library writes it; leave outputInSymmetricMemory() out"
+              .formatted(pattern, transport));
     }
   }
 

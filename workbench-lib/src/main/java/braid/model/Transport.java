@@ -1,8 +1,10 @@
 package braid.model;
 
 import java.util.Locale;
+import java.util.Optional;
 
-/// Units that move the bytes.
+/// Units that move the bytes: Braid's own copies, or a library that runs whole collectives. The
+/// libraries need the cuda backend.
 public enum Transport {
   /// Copy engines read and write the peers' symmetric memory; no compute unit takes part.
   COPY_ENGINE,
@@ -11,7 +13,71 @@ public enum Transport {
   WORKERS,
   /// Compute units read and write it in the kernel that raises and awaits the signals too: one
   /// launch per step, for small messages. The kernel occupies its units while it waits for peers.
-  ONE_KERNEL;
+  ONE_KERNEL,
+  /// NCCL's ordinary kernels: every collective, in every kind of symmetric memory.
+  NCCL_KERNELS,
+  /// NCCL by copy engines (its zero-CTA policy): all-gather and all-to-all, in [MemoryKind#NCCL]
+  /// memory.
+  NCCL_COPY_ENGINE,
+  /// NCCL's symmetric kernels, which read and write peers' windows on few compute units:
+  /// all-gather, reduce-scatter and all-reduce, in [MemoryKind#NCCL] memory.
+  NCCL_SYMMETRIC,
+  /// NVSHMEM's puts on a stream: all-gather, all-to-all and broadcast, in [MemoryKind#NVSHMEM]
+  /// memory.
+  NVSHMEM_PUTS;
+
+  /// Returns whether a library moves the bytes, in whole collectives.
+  public boolean isLibrary() {
+    return switch (this) {
+      case COPY_ENGINE, WORKERS, ONE_KERNEL -> false;
+      case NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS -> true;
+    };
+  }
+
+  /// Returns the only kind of symmetric memory that it reaches; empty if it reaches every kind.
+  public Optional<MemoryKind> memory() {
+    return switch (this) {
+      case COPY_ENGINE, WORKERS, ONE_KERNEL, NCCL_KERNELS -> Optional.empty();
+      case NCCL_COPY_ENGINE, NCCL_SYMMETRIC -> Optional.of(MemoryKind.NCCL);
+      case NVSHMEM_PUTS -> Optional.of(MemoryKind.NVSHMEM);
+    };
+  }
+
+  /// Returns whether it adds numbers of a type. A library adds in its own order and may round in
+  /// between, so its sums may differ from Braid's in the last bits.
+  public boolean adds(DType type) {
+    return switch (this) {
+      case COPY_ENGINE, WORKERS, ONE_KERNEL -> true;
+      case NCCL_KERNELS, NCCL_SYMMETRIC -> !type.isFp8();
+      case NCCL_COPY_ENGINE, NVSHMEM_PUTS -> false;
+    };
+  }
+
+  /// Returns why a library cannot run a method of a pattern; empty if it can, and for Braid's own
+  /// transports.
+  public String unsupported(GemmSpec.Pattern pattern, Method method) {
+    if (!isLibrary()) {
+      return "";
+    }
+    boolean adds =
+        switch (pattern) {
+          case ALL_GATHER_GEMM, GEMM_BESIDE_ALL_GATHER -> false;
+          case GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE, GEMM_BESIDE_REDUCE_SCATTER -> true;
+        };
+    if (adds && !adds(DType.FP32)) {
+      return "it does not add; take over(NCCL_KERNELS), or over(COPY_ENGINE)";
+    }
+    return switch (method) {
+      case BULK, UNFUSED -> "";
+      case PIPELINED ->
+          pattern.beside()
+              ? "other data is gathered or added in one call, beside the multiplication; take bulk()"
+              : "";
+      case DIRECT, RING, DOUBLING ->
+          "a library runs whole collectives; take %s, or over(COPY_ENGINE)"
+              .formatted(pattern.beside() ? "bulk()" : "pipelined(n)");
+    };
+  }
 
   @Override
   public String toString() {

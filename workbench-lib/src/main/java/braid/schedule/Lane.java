@@ -9,8 +9,8 @@ import braid.model.Transport;
 /// and waits right before and after it.
 ///
 /// @param yielding true if other lanes of the rank have priority
-/// @param transport transport of its copies between ranks
-/// @param workers number of compute units of the transport; 0 for copy engines and one kernel
+/// @param transport transport of its copies between ranks, or the library of its calls
+/// @param workers number of compute units of the transport; 0 except over [Transport#WORKERS]
 /// @param reserved number of compute units that its multiplications leave to other lanes
 public record Lane(
     String name, Role role, boolean yielding, Transport transport, int workers, int reserved) {
@@ -47,6 +47,12 @@ public record Lane(
   /// Returns a lane for computation, or for copies by a copy engine.
   public static Lane of(String name, Role role) {
     return new Lane(name, role, false, Transport.COPY_ENGINE, 0, 0);
+  }
+
+  /// Returns a lane that communicates over a transport, such as a library for [Program#call].
+  public static Lane of(String name, Transport transport) {
+    int workers = transport == Transport.WORKERS ? Overlap.DEFAULT_WORKERS : 0;
+    return new Lane(name, Role.COMMUNICATION, false, transport, workers, 0);
   }
 
   @Override

@@ -285,7 +285,8 @@ public final class Program {
   /// Calls a library's collective. All ranks make the same calls in the same order.
   ///
   /// ```java
-  /// p.call(new Step.LibraryCall(comm, Collective.ALL_GATHER, x.on(me), y.on(me), 0, false));
+  /// var all = Collective.ALL_GATHER;
+  /// p.call(new Step.LibraryCall(comm, chunk, all, x.on(me), y.on(me), 0, false));
   /// ```
   public Program call(LibraryCall call) {
     return add(call);

@@ -42,7 +42,7 @@ public sealed interface Step {
       case Merge merge -> "merge to " + merge.result().output();
       case Zero zero -> "clearing " + zero.target();
       case Prepare prepare -> "preparing " + prepare.weight();
-      case LibraryCall call -> call.collective() + " by a library";
+      case LibraryCall call -> "%s by %s".formatted(call.collective(), call.lane().transport());
       case Signal signal -> "signal %s to rank %d".formatted(signal.word(), signal.to());
       case Wait wait -> "wait for %s from rank %d".formatted(wait.word(), wait.from());
       case Mark mark -> "mark " + mark.number();
@@ -337,26 +337,27 @@ public sealed interface Step {
     }
   }
 
-  /// A collective by a library, with this rank's parts of `x` and `y`. All ranks make their library
-  /// calls in the same order.
+  /// A collective by the library of the lane's transport, with this rank's parts of `x` and `y`.
+  /// All ranks make their library calls in the same order.
   ///
   /// @param root rank of a broadcast; 0 for other collectives
   /// @param hostWaits true if the host waits for the lane before the call
   record LibraryCall(
-      Lane lane, Collective collective, Region x, Region y, int root, boolean hostWaits)
+      Lane lane, int chunk, Collective collective, Region x, Region y, int root, boolean hostWaits)
       implements Step {
-    /// @throws BraidException for a message, which no library sends
+    /// @throws BraidException for a message, which no library sends, and on a lane without a
+    ///   library
     public LibraryCall {
+      if (!lane.transport().isLibrary()) {
+        throw new BraidException(
+            "a library call must be on a lane over a library but lane `%s` is over %s; add a lane over nccl_kernels"
+                .formatted(lane, lane.transport()));
+      }
       if (collective.isMessage()) {
         throw new BraidException(
             "a library call must be a collective of all ranks but was %s; copy instead"
                 .formatted(collective));
       }
-    }
-
-    @Override
-    public int chunk() {
-      return NO_CHUNK;
     }
 
     @Override

@@ -11,6 +11,7 @@ import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.Method;
 import braid.model.Overlap;
+import braid.model.Transport;
 import braid.schedule.Goal;
 import braid.schedule.Lane;
 import braid.schedule.Schedule;
@@ -329,7 +330,7 @@ class ChakraExportTest {
     var builder = Schedule.on("gathered", 2);
     var x = builder.symmetric("x", DType.FP32, 4, 2);
     var y = builder.symmetric("y", DType.FP32, 8, 2);
-    var lane = builder.lane("comm", Lane.Role.COMMUNICATION);
+    var lane = builder.add(Lane.of("comm", Transport.NCCL_KERNELS));
     var schedule =
         builder
             .given("x", x::on)
@@ -339,7 +340,13 @@ class ChakraExportTest {
                   int me = program.rank();
                   program.call(
                       new Step.LibraryCall(
-                          lane, Collective.ALL_GATHER, x.on(me), y.on(me), 0, false));
+                          lane,
+                          Step.NO_CHUNK,
+                          Collective.ALL_GATHER,
+                          x.on(me),
+                          y.on(me),
+                          0,
+                          false));
                 });
     var nodes = nodes(ChakraExport.of(schedule, "0.1.0"), 1);
     assertThat(nodes).hasSize(1);

@@ -34,7 +34,7 @@ class GeneratedTimelinesTest {
   private static final Pattern EXAMPLE =
       Pattern.compile(
           "(?<margin>[ /]*)Rank (?<rank>\\d+) of (?<ranks>\\d+), `(?<spec>\\w+)`, "
-              + "`(?<how>\\w+(?:\\(\\)\\.neighborToNeighbor)?)\\((?<splits>\\d*)\\)(?<kernel>\\.over\\(ONE_KERNEL\\))?`:\n[ /]*\n[ /]*```(?:text)?\n(?<block>.*?)[ /]*```\n",
+              + "`(?<how>\\w+(?:\\(\\)\\.neighborToNeighbor)?)\\((?<splits>\\d*)\\)(?:\\.over\\((?<transport>\\w+)\\))?`:\n[ /]*\n[ /]*```(?:text)?\n(?<block>.*?)[ /]*```\n",
           Pattern.DOTALL);
 
   @ParameterizedTest
@@ -44,6 +44,7 @@ class GeneratedTimelinesTest {
         "ScatterPlanner",
         "OneShotPlanner",
         "PeerSumPlanner",
+        "LibraryPlanner",
         "AttentionPlanner",
         "AttentionGradientPlanner",
         "UlyssesPlanner",
@@ -161,7 +162,8 @@ class GeneratedTimelinesTest {
 
   private static Overlap overlap(MatchResult found) {
     var tuning = method(found);
-    return found.group("kernel") == null ? tuning : tuning.over(Transport.ONE_KERNEL);
+    var transport = found.group("transport");
+    return transport == null ? tuning : tuning.over(Transport.valueOf(transport));
   }
 
   private static Overlap method(MatchResult found) {

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import braid.model.BraidException;
 import braid.model.Collective;
 import braid.model.DType;
+import braid.model.Transport;
 import braid.schedule.Step.LibraryCall;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -45,7 +46,7 @@ final class ScheduleGoalsTest {
     builder.given("in", x::on).made("out", y::on);
     var ready = builder.flag("ready", RANKS);
     var read = builder.flag("read", RANKS);
-    var lane = builder.lane("comm", Lane.Role.COMMUNICATION);
+    var lane = builder.add(Lane.of("comm", Transport.NCCL_KERNELS));
     return builder.steps(
         program -> {
           int rank = program.rank();
@@ -104,16 +105,23 @@ final class ScheduleGoalsTest {
     var y = builder.symmetric("y", DType.FP32, rows(collective, false), 1);
     var spare = builder.symmetric("spare", DType.FP32, 1, 1);
     builder.given("in", x::on).made("out", y::on);
-    var lane = builder.lane("comm", Lane.Role.COMMUNICATION);
+    var lane = builder.add(Lane.of("comm", Transport.NCCL_KERNELS));
     int root = collective == Collective.BROADCAST ? ROOT : 0;
     return builder.steps(
         program -> {
           int rank = program.rank();
           var calls =
               List.of(
-                  new LibraryCall(lane, collective, x.on(rank), y.on(rank), root, false),
                   new LibraryCall(
-                      lane, Collective.BARRIER, spare.on(rank), spare.on(rank), 0, false));
+                      lane, Step.NO_CHUNK, collective, x.on(rank), y.on(rank), root, false),
+                  new LibraryCall(
+                      lane,
+                      Step.NO_CHUNK,
+                      Collective.BARRIER,
+                      spare.on(rank),
+                      spare.on(rank),
+                      0,
+                      false));
           (turned && rank == 1 ? calls.reversed() : calls).forEach(program::call);
         });
   }
@@ -126,8 +134,9 @@ final class ScheduleGoalsTest {
         .hasMessageContaining("must be a collective of all ranks but was " + message + "; name");
     var builder = Schedule.on("own", RANKS);
     var x = builder.symmetric("x", DType.FP32, PART, 1);
-    var lane = builder.lane("comm", Lane.Role.COMMUNICATION);
-    assertThatThrownBy(() -> new Step.LibraryCall(lane, message, x.on(0), x.on(0), 0, false))
+    var lane = builder.add(Lane.of("comm", Transport.NCCL_KERNELS));
+    assertThatThrownBy(
+            () -> new Step.LibraryCall(lane, Step.NO_CHUNK, message, x.on(0), x.on(0), 0, false))
         .isInstanceOf(BraidException.class)
         .hasMessage(
             "a library call must be a collective of all ranks but was %s; copy instead"
@@ -142,9 +151,9 @@ final class ScheduleGoalsTest {
     assertThat(byLibrary(collective, false).findings()).isEmpty();
     assertThat(byLibrary(collective, true).findings())
         .containsExactly(
-            "deadlock: rank 0, lane comm, step 0 (%s by a library) meets rank 1, lane comm, step 0"
+            "deadlock: rank 0, lane comm, step 0 (%s by nccl_kernels) meets rank 1, lane comm, step 0"
                     .formatted(collective)
-                + " (barrier by a library); let all ranks make the same calls in one order");
+                + " (barrier by nccl_kernels); let all ranks make the same calls in one order");
   }
 
   /// Returns a schedule in which rank 0 enqueues its signal after a call; too late if the host
@@ -153,7 +162,7 @@ final class ScheduleGoalsTest {
     var builder = Schedule.on("held", 2);
     var spare = builder.symmetric("spare", DType.FP32, 1, 1);
     var ready = builder.flag("ready", 2);
-    var comm = builder.lane("comm", Lane.Role.COMMUNICATION);
+    var comm = builder.add(Lane.of("comm", Transport.NCCL_KERNELS));
     var side = builder.lane("side", Lane.Role.COMPLETION);
     return builder.steps(
         program -> {
@@ -165,7 +174,13 @@ final class ScheduleGoalsTest {
           }
           program.call(
               new LibraryCall(
-                  comm, Collective.BARRIER, spare.on(rank), spare.on(rank), 0, hostWaits));
+                  comm,
+                  Step.NO_CHUNK,
+                  Collective.BARRIER,
+                  spare.on(rank),
+                  spare.on(rank),
+                  0,
+                  hostWaits));
           if (rank == 0) {
             program.signal(side, -1, ready, rank, other);
           }

@@ -23,8 +23,8 @@ public enum Feature {
   COMPILED_KERNELS("sums, worker copies, signals", Component.of(Library.NVRTC)),
   BULK_COPIES("bulk copies by workers", Component.GPU, "9.0"),
   NCCL("collectives by NCCL", Component.of(Library.NCCL)),
-  /// Windows came with 2.27, but Braid registers them with the communicator of the collectives by
-  /// copy engines, which came with 2.28.
+  /// Windows and symmetric kernels came with 2.27, but Braid registers them with the communicator
+  /// of the collectives by copy engines, which came with 2.28.
   NCCL_COPY_ENGINES("NCCL: windows, copy engines", Component.of(Library.NCCL), "2.28"),
   NVSHMEM("puts by NVSHMEM", Component.of(Library.NVSHMEM)),
   /// The first version with the record layout that profiles read.

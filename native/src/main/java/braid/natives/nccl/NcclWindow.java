@@ -2,8 +2,8 @@ package braid.natives.nccl;
 
 import org.bytedeco.cuda.nccl.ncclWindow_vidmem;
 
-/// Memory registered with NCCL on all ranks, as its copy-engine collectives need. Every rank closes
-/// it, in the same order; closing the communicator closes the remaining ones.
+/// Memory registered with NCCL on all ranks, as its copy engines and symmetric kernels need. Every
+/// rank closes it, in the same order; closing the communicator closes the remaining ones.
 public final class NcclWindow implements AutoCloseable {
   private final NcclCommunicator communicator;
   private final ncclWindow_vidmem window;
@@ -28,6 +28,11 @@ public final class NcclWindow implements AutoCloseable {
   /// Returns true if the window belongs to this communicator, which is still open.
   public boolean isOf(NcclCommunicator expected) {
     return communicator.equals(expected) && !expected.isClosed();
+  }
+
+  /// Returns false after its communicator was closed or aborted.
+  public boolean isOpen() {
+    return !communicator.isClosed();
   }
 
   ncclWindow_vidmem pointer() {

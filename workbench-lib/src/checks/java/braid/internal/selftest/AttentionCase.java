@@ -1,5 +1,6 @@
 package braid.internal.selftest;
 
+import braid.Capabilities;
 import braid.Pipeline;
 import braid.ProcessGroup;
 import braid.TensorView;
@@ -100,7 +101,11 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     var ways =
         DTYPES.stream()
             .filter(dtypes::contains)
-            .flatMap(dtype -> Arrays.stream(Transport.values()).map(each -> new Way(dtype, each)))
+            .flatMap(
+                dtype ->
+                    Arrays.stream(Transport.values())
+                        .filter(each -> !each.isLibrary())
+                        .map(each -> new Way(dtype, each)))
             .toList();
     if (ways.isEmpty()) {
       return List.of();
@@ -122,6 +127,37 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
         }
         // So that a method's turns differ between passes.
         turn++;
+      }
+    }
+    return cases;
+  }
+
+  /// Returns a case of each library whose rows are supported, of each layout with equal parts, in
+  /// each type.
+  public static List<AttentionCase> byLibrary(
+      List<Capabilities.Row> rows, List<DType> dtypes, int ranks) {
+    var cases = new ArrayList<AttentionCase>();
+    var libraries =
+        rows.stream()
+            .filter(row -> row.supported() && row.transport().isLibrary())
+            .map(Capabilities.Row::transport)
+            .distinct()
+            .toList();
+    for (var library : libraries) {
+      for (var dtype : DTYPES.stream().filter(dtypes::contains).toList()) {
+        for (var layout : List.of(TokenLayout.CONTIGUOUS, TokenLayout.ZIGZAG)) {
+          var spec =
+              AttentionSpec.of(EQUAL_SPLITS * ranks, 2 * MOST_KV_HEADS, 16)
+                  .kvHeads(MOST_KV_HEADS)
+                  .dtype(dtype)
+                  .layout(layout);
+          var chunks = ContextParallel.allGatherKv().splits(3).streams(2).over(library);
+          cases.add(new AttentionCase(spec.causal(), chunks, Pass.FORWARD));
+          cases.add(new AttentionCase(spec, chunks.replay(), Pass.FORWARD));
+          cases.add(
+              new AttentionCase(
+                  spec.causal(), ContextParallel.unfused().over(library), Pass.FORWARD));
+        }
       }
     }
     return cases;

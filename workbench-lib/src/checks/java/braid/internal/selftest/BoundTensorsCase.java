@@ -42,7 +42,8 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
         for (var tensors : Tensors.values()) {
           for (var dtype : AttentionCase.DTYPES) {
             var tuning = Overlap.of(row.method(), SPLITS).over(row.transport());
-            var spec = spec(row.pattern(), ranks).dtype(dtype);
+            var any = spec(row.pattern(), ranks).dtype(dtype);
+            var spec = row.transport().isLibrary() ? PipelineCases.inEqualParts(any, ranks) : any;
             cases.add(new BoundTensorsCase(new PipelineCase(spec, tuning), tensors));
           }
         }

@@ -8,7 +8,6 @@ import braid.model.AllReduce;
 import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.DType;
-import braid.model.Library;
 import braid.model.Place;
 import braid.model.Transport;
 import braid.natives.kernels.Integers;
@@ -68,9 +67,10 @@ public record CollectiveCase(Operation operation, DType dtype, Route route, int 
     TWO_WORKERS(CollectiveWay.WORKERS),
     ONE_KERNEL(CollectiveWay.ONE_KERNEL),
     PUSHING(CollectiveWay.PUSHING),
-    NCCL(CollectiveWay.NCCL),
+    NCCL_KERNELS(CollectiveWay.NCCL_KERNELS),
     NCCL_COPY_ENGINE(CollectiveWay.NCCL_COPY_ENGINE),
-    NVSHMEM(CollectiveWay.NVSHMEM);
+    NCCL_SYMMETRIC(CollectiveWay.NCCL_SYMMETRIC),
+    NVSHMEM_PUTS(CollectiveWay.NVSHMEM_PUTS);
 
     private final CollectiveWay way;
 
@@ -86,9 +86,8 @@ public record CollectiveCase(Operation operation, DType dtype, Route route, int 
         case TWO_WORKERS -> comm.over(Transport.WORKERS).workers(2);
         case ONE_KERNEL -> comm.over(Transport.ONE_KERNEL);
         case PUSHING -> comm.pushing();
-        case NCCL -> comm.by(Library.NCCL);
-        case NCCL_COPY_ENGINE -> comm.by(Library.NCCL_COPY_ENGINE);
-        case NVSHMEM -> comm.by(Library.NVSHMEM);
+        case NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS ->
+            comm.over(way.transport());
       };
     }
   }
@@ -163,9 +162,12 @@ public record CollectiveCase(Operation operation, DType dtype, Route route, int 
         new CollectiveCase(Operation.ALL_GATHER, DType.FP32, Route.ONE_KERNEL, 1031, 1021),
         new CollectiveCase(Operation.ALL_GATHER, DType.FP32, Route.PUSHING, 1031, 1021),
         new CollectiveCase(Operation.ALL_TO_ALL, DType.BF16, Route.PUSHING, 1031, 1021),
-        new CollectiveCase(Operation.ALL_REDUCE, DType.FP32, Route.NCCL, 1031, 1021),
+        new CollectiveCase(Operation.ALL_REDUCE, DType.FP32, Route.NCCL_KERNELS, 1031, 1021),
+        new CollectiveCase(Operation.ALL_REDUCE, DType.FP32, Route.NCCL_SYMMETRIC, 1031, 1021),
+        new CollectiveCase(Operation.REDUCE_SCATTER, DType.BF16, Route.NCCL_SYMMETRIC, 1031, 1021),
+        new CollectiveCase(Operation.ALL_GATHER, DType.FP32, Route.NCCL_SYMMETRIC, 1031, 1021),
         new CollectiveCase(Operation.ALL_GATHER, DType.FP32, Route.NCCL_COPY_ENGINE, 1031, 1021),
-        new CollectiveCase(Operation.ALL_GATHER, DType.FP32, Route.NVSHMEM, 1031, 1021));
+        new CollectiveCase(Operation.ALL_GATHER, DType.FP32, Route.NVSHMEM_PUTS, 1031, 1021));
   }
 
   @Override

@@ -125,9 +125,9 @@ public record CommunicationCase(
   Rule rule() {
     return switch (way) {
       case COPY_ENGINE, PUSHING, NCCL_COPY_ENGINE -> Rule.NO_KERNEL;
-      case WORKERS, ONE_KERNEL, NCCL -> Rule.KERNEL;
+      case WORKERS, ONE_KERNEL, NCCL_KERNELS, NCCL_SYMMETRIC -> Rule.KERNEL;
       // Its puts choose between copy engines and a kernel.
-      case NVSHMEM -> Rule.ANY;
+      case NVSHMEM_PUTS -> Rule.ANY;
     };
   }
 
@@ -203,7 +203,8 @@ public record CommunicationCase(
       case WORKERS -> comm.over(Transport.WORKERS).workers(WORKERS);
       case ONE_KERNEL -> comm.over(Transport.ONE_KERNEL);
       case PUSHING -> comm.pushing();
-      case NCCL, NCCL_COPY_ENGINE, NVSHMEM -> comm.by(way.library().orElseThrow());
+      case NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS ->
+          comm.over(way.transport());
     };
   }
 

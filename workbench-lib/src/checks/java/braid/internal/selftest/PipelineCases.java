@@ -63,7 +63,22 @@ public final class PipelineCases {
   }
 
   private static PipelineCase of(Capabilities.Row row, GemmSpec spec, int ranks) {
-    return new PipelineCase(spec, how(row, spec, ranks));
+    var fitting = row.transport().isLibrary() ? inEqualParts(spec, ranks) : spec;
+    return new PipelineCase(fitting, how(row, fitting, ranks));
+  }
+
+  /// Returns the problem with equal parts for all ranks, which a library takes.
+  static GemmSpec inEqualParts(GemmSpec spec, int ranks) {
+    return new GemmSpec(
+        spec.pattern(),
+        (spec.m() + ranks - 1) / ranks * ranks,
+        spec.n(),
+        spec.k(),
+        (spec.besideElements() + ranks - 1) / ranks * ranks,
+        spec.dtype(),
+        spec.weightDtype(),
+        spec.outputDtype(),
+        spec.features());
   }
 
   /// Returns a problem of which every rank has a part, of another size than the next rank's.
@@ -116,6 +131,10 @@ public final class PipelineCases {
         }
       }
     }
+    // Collectives of libraries have a planner of their own.
+    supported.stream()
+        .filter(row -> row.transport().isLibrary())
+        .forEach(row -> addByLibrary(row, ranks, cases));
     // These sums have a planner of their own.
     for (var pattern : List.of(Pattern.GEMM_REDUCE_SCATTER, Pattern.GEMM_ALL_REDUCE)) {
       addFeaturesAndOptions(
@@ -128,9 +147,22 @@ public final class PipelineCases {
         .toList();
   }
 
+  /// Adds every feature and option with which a library's collectives can be planned.
+  private static void addByLibrary(Capabilities.Row row, int ranks, List<PipelineCase> cases) {
+    var all = new ArrayList<PipelineCase>();
+    var tuning = Overlap.of(row.method(), SPLITS).over(row.transport());
+    addFeaturesAndOptions(row.pattern(), tuning, ranks, all);
+    all.removeIf(each -> each.tuning().transport() != row.transport());
+    all.removeIf(each -> !isPossible(each.spec(), each.tuning(), ranks));
+    cases.addAll(all);
+  }
+
   private static void addFeaturesAndOptions(
       Pattern pattern, Overlap tuning, int ranks, List<PipelineCase> cases) {
-    var spec = uneven(pattern, ranks);
+    boolean byLibrary = tuning.transport().isLibrary();
+    var spec = byLibrary ? inEqualParts(uneven(pattern, ranks), ranks) : uneven(pattern, ranks);
+    var aligned =
+        byLibrary ? inEqualParts(aligned(pattern, ranks), ranks) : aligned(pattern, ranks);
     for (var features : features(pattern)) {
       for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP16, DType.FP8_E4M3)) {
         cases.add(new PipelineCase(with(spec.dtype(dtype), features), tuning));
@@ -138,7 +170,7 @@ public final class PipelineCases {
     }
     cases.add(new PipelineCase(spec.dtype(DType.BF16).output(DType.FP32), tuning));
     cases.add(new PipelineCase(spec.dtype(DType.FP8_E5M2).output(DType.FP16), tuning));
-    for (var some : List.of(spec, aligned(pattern, ranks))) {
+    for (var some : List.of(spec, aligned)) {
       cases.add(new PipelineCase(some.dtype(DType.FP8_E4M3).weight(DType.FP8_E5M2), tuning));
       cases.add(new PipelineCase(some.dtype(DType.FP8_E5M2).weight(DType.FP8_E4M3), tuning));
     }
@@ -149,8 +181,7 @@ public final class PipelineCases {
       cases.add(new PipelineCase(narrow.bias(), tuning.outputInSymmetricMemory()));
       cases.add(
           new PipelineCase(
-              aligned(pattern, ranks).dtype(DType.FP8_E5M2).weight(DType.FP8_E4M3).output(output),
-              tuning));
+              aligned.dtype(DType.FP8_E5M2).weight(DType.FP8_E4M3).output(output), tuning));
     }
     cases.add(new PipelineCase(spec.weight(DType.TF32), tuning));
     cases.add(new PipelineCase(spec.dtype(DType.TF32).weight(DType.FP32), tuning));
@@ -162,7 +193,7 @@ public final class PipelineCases {
       }
     }
     if (pattern == Pattern.ALL_GATHER_GEMM) {
-      var turned = aligned(pattern, ranks).transposedInput().gatheredInput();
+      var turned = aligned.transposedInput().gatheredInput();
       cases.add(new PipelineCase(turned.dtype(DType.BF16), tuning));
       cases.add(new PipelineCase(turned.dtype(DType.FP8_E4M3), tuning.replay()));
     }

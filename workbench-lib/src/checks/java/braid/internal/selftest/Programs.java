@@ -208,10 +208,17 @@ public record Programs(
         }
         spec = spec.output(any(outputs));
       }
-      spec = PipelineCases.with(spec, features(spec));
-      // A ring rounds at every hop, where plain loops round once.
+      var features = features(spec);
+      if (row.transport().isLibrary()) {
+        if (pattern == Pattern.ALL_GATHER_GEMM) {
+          features.remove(Feature.TRANSPOSED_INPUT);
+        }
+        spec = PipelineCases.inEqualParts(spec, members);
+      }
+      spec = PipelineCases.with(spec, features);
+      // A ring rounds at every hop, and a library may, where plain loops round once.
       boolean rounds =
-          row.method() == Method.RING
+          (row.method() == Method.RING || row.transport().isLibrary())
               && (pattern.reduces() || pattern == Pattern.GEMM_BESIDE_REDUCE_SCATTER);
       boolean wide = !spec.isScaled() && !rounds && random.nextInt(3) == 0;
       return new PipelineCase(shallow(spec, wide), how(row, spec, members), wide ? WIDE_FACTOR : 1);

@@ -12,10 +12,10 @@ import braid.model.Activity;
 import braid.model.BackendKind;
 import braid.model.DType;
 import braid.model.HardwareReading;
-import braid.model.Library;
 import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Timing;
+import braid.model.Transport;
 import braid.schedule.Lane;
 import java.util.List;
 import java.util.Optional;
@@ -48,14 +48,15 @@ public interface Backend extends SymmetricMemory.Allocator {
   /// with the reason, if any other kind is not available.
   MemoryKind resolve(MemoryKind requested);
 
-  /// Reason why the library is not available; empty if it is.
-  Optional<String> missing(Library library);
+  /// Reason why the library that a transport is by is not available; empty if it is, and for
+  /// Braid's own transports.
+  Optional<String> missing(Transport transport);
 
   /// Returns the library's collectives for a group. Collective: all members call it together.
   /// Throws with the reason if the library is not available.
   ///
   /// @param rendezvous supplies a new rendezvous at every call
-  LibraryCollectives library(Library library, Supplier<Rendezvous> rendezvous);
+  LibraryCollectives library(Transport library, Supplier<Rendezvous> rendezvous);
 
   /// Creates a stream: a queue of work that runs asynchronously and concurrently with other
   /// streams.

@@ -14,8 +14,8 @@ import braid.internal.run.Executor;
 import braid.internal.work.Work;
 import braid.model.BraidException;
 import braid.model.Collective;
-import braid.model.Library;
 import braid.model.Scales;
+import braid.model.Transport;
 import braid.natives.profiling.NvtxRange;
 import braid.schedule.Lane;
 import braid.schedule.Schedule;
@@ -61,7 +61,7 @@ public final class CollectiveEngine implements AutoCloseable {
 
   private final Map<CollectiveCall, Prepared> prepared = new ConcurrentHashMap<>();
 
-  private final Map<Library, LibraryCollectives> libraries = new EnumMap<>(Library.class);
+  private final Map<Transport, LibraryCollectives> libraries = new EnumMap<>(Transport.class);
 
   /// Messages of this rank to itself that it has not received, in order.
   private final Deque<SelfMessage> selfMessages = new ConcurrentLinkedDeque<>();
@@ -255,8 +255,8 @@ public final class CollectiveEngine implements AutoCloseable {
 
   /// Sets up a library on all ranks together, once. If it is missing on one rank, this fails on all
   /// ranks, and collectives remain usable as before.
-  public void setUp(Library requested) {
-    Supplier<String> label = () -> "set up collectives by " + requested;
+  public void setUp(Transport requested) {
+    Supplier<String> label = () -> "set up collectives over " + requested;
     check(
         label.get(),
         exclusively(
@@ -273,7 +273,7 @@ public final class CollectiveEngine implements AutoCloseable {
             }));
   }
 
-  private Optional<Refusal> missing(String label, Library library) {
+  private Optional<Refusal> missing(String label, Transport library) {
     var reasons = meet(label, group.backend().missing(library).orElse(NONE));
     return IntStream.range(0, reasons.size())
         .filter(rank -> !reasons.get(rank).isEmpty())
@@ -281,7 +281,7 @@ public final class CollectiveEngine implements AutoCloseable {
         .findFirst();
   }
 
-  private LibraryCollectives library(Library library) {
+  private LibraryCollectives library(Transport library) {
     var existing = libraries.get(library);
     if (existing == null) {
       existing = group.backend().library(library, group.rendezvous());

@@ -19,6 +19,7 @@ import braid.model.BraidException;
 import braid.model.GroupAborted;
 import braid.model.MemoryKind;
 import braid.model.Place;
+import braid.model.Transport;
 import braid.natives.cuda.Gpu;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -174,7 +175,27 @@ public final class RankContext implements AutoCloseable {
   /// @param requested null for the default kind
   /// @throws BraidException if the kind is not available, or not between these ranks' hosts
   public MemoryKind memory(@Nullable MemoryKind requested, List<Integer> ranks) {
-    var resolved = backend().resolve(requested == null ? env.memory() : requested);
+    return memory(requested, Transport.COPY_ENGINE, ranks);
+  }
+
+  /// Returns the kind of symmetric memory that the ranks get for the requested one, and for a
+  /// transport: by default the kind that it reaches.
+  ///
+  /// @param requested null for the default kind
+  /// @throws BraidException if the kind is not available, out of the transport's reach, or not
+  ///   between these ranks' hosts
+  public MemoryKind memory(
+      @Nullable MemoryKind requested, Transport transport, List<Integer> ranks) {
+    var wanted = requested == null ? env.memory() : requested;
+    var reached = transport.memory();
+    if (wanted == MemoryKind.AUTO) {
+      wanted = reached.orElse(wanted);
+    } else if (!reached.map(wanted::equals).orElse(true)) {
+      throw new BraidException(
+          "%s reaches memory of kind %s only but it was %s; take memory(%s)"
+              .formatted(transport, reached.get(), wanted, reached.get().name()));
+    }
+    var resolved = backend().resolve(wanted);
     int ranksPerHost = env.local().size();
     int hosts = (int) ranks.stream().map(rank -> rank / ranksPerHost).distinct().count();
     if (!resolved.span().covers(hosts)) {

@@ -29,10 +29,10 @@ import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.HardwareReading;
-import braid.model.Library;
 import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Timing;
+import braid.model.Transport;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
 import braid.schedule.Lane;
@@ -127,34 +127,39 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public Optional<String> missing(Library library) {
-    return switch (library) {
-      case NCCL -> CudaMemory.missingNccl();
-      case NCCL_COPY_ENGINE -> memory.missing(MemoryKind.NCCL);
-      case NVSHMEM -> memory.missing(MemoryKind.NVSHMEM);
+  public Optional<String> missing(Transport transport) {
+    return switch (transport) {
+      case COPY_ENGINE, WORKERS, ONE_KERNEL -> Optional.empty();
+      case NCCL_KERNELS -> CudaMemory.missingNccl();
+      case NCCL_COPY_ENGINE, NCCL_SYMMETRIC -> memory.missing(MemoryKind.NCCL);
+      case NVSHMEM_PUTS -> memory.missing(MemoryKind.NVSHMEM);
     };
   }
 
   @Override
-  public LibraryCollectives library(Library library, Supplier<Rendezvous> rendezvous) {
+  public LibraryCollectives library(Transport library, Supplier<Rendezvous> rendezvous) {
     var reason = missing(library);
     if (reason.isPresent()) {
       throw new BraidException(
-          "library %s is not available: %s; use over(COPY_ENGINE) or pushing()"
-              .formatted(library, reason.get()));
+          "%s is not available: %s; use over(COPY_ENGINE)".formatted(library, reason.get()));
     }
     device.gpu().use();
     Supplier<Rendezvous> meeting = () -> communicators.closingUnused(rendezvous.get());
     return switch (library) {
-      case NCCL ->
-          new NcclCollectives(communicators, waits, Communicators.Policy.MULTIPROCESSORS, meeting);
-      case NCCL_COPY_ENGINE ->
-          new NcclCollectives(communicators, waits, Communicators.Policy.COPY_ENGINES, meeting);
-      case NVSHMEM -> {
+      case COPY_ENGINE, WORKERS, ONE_KERNEL ->
+          throw new IllegalArgumentException(library + " is no library");
+      case NCCL_KERNELS -> nccl(Communicators.Policy.MULTIPROCESSORS, meeting);
+      case NCCL_COPY_ENGINE -> nccl(Communicators.Policy.COPY_ENGINES, meeting);
+      case NCCL_SYMMETRIC -> nccl(Communicators.Policy.WINDOWS, meeting);
+      case NVSHMEM_PUTS -> {
         var members = meeting.get();
         yield new NvshmemCollectives(memory.nvshmem(members), members.place(), members.ranks());
       }
     };
+  }
+
+  private NcclCollectives nccl(Communicators.Policy policy, Supplier<Rendezvous> meeting) {
+    return new NcclCollectives(communicators, waits, policy, meeting);
   }
 
   @Override

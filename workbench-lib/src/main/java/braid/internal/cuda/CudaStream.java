@@ -148,7 +148,8 @@ final class CudaStream implements Stream {
         switch (lane.transport()) {
           case WORKERS -> workerCopies.of(lane.workers(), transfer);
           case ONE_KERNEL -> workerCopies.of(LONE_COPY_WORKERS, transfer);
-          case COPY_ENGINE -> byCopyEngine(transfer);
+          case COPY_ENGINE, NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS ->
+              byCopyEngine(transfer);
         });
   }
 

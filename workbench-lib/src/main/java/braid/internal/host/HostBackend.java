@@ -22,10 +22,10 @@ import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.HardwareReading;
-import braid.model.Library;
 import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Timing;
+import braid.model.Transport;
 import braid.schedule.Lane;
 import braid.schedule.simulation.Machine;
 import java.lang.foreign.Arena;
@@ -108,14 +108,16 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public Optional<String> missing(Library library) {
-    return Optional.of(
-        "library %s needs the cuda backend but the backend is host; use over(COPY_ENGINE) or pushing()"
-            .formatted(library));
+  public Optional<String> missing(Transport transport) {
+    return transport.isLibrary()
+        ? Optional.of(
+            "%s needs the cuda backend but the backend is host; use over(COPY_ENGINE)"
+                .formatted(transport))
+        : Optional.empty();
   }
 
   @Override
-  public LibraryCollectives library(Library library, Supplier<Rendezvous> rendezvous) {
+  public LibraryCollectives library(Transport library, Supplier<Rendezvous> rendezvous) {
     throw new BraidException(missing(library).orElseThrow());
   }
 

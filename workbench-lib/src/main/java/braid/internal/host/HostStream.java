@@ -72,7 +72,8 @@ final class HostStream implements Stream {
     this.waits = waits;
     this.mover =
         switch (lane.transport()) {
-          case COPY_ENGINE -> engine;
+          // A library runs no copies of the host.
+          case COPY_ENGINE, NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS -> engine;
           case WORKERS -> new CopyWorkers(lane.workers(), rank + "-" + name, engine, waits, cores);
           case ONE_KERNEL -> new CopyWorkers(1, rank + "-" + name, engine, waits, cores);
         };

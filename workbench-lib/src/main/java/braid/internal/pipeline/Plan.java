@@ -5,8 +5,11 @@ import braid.internal.backend.Event;
 import braid.internal.backend.Executable;
 import braid.internal.backend.Signals;
 import braid.internal.backend.Stream;
+import braid.internal.library.LibraryRequest;
+import braid.internal.library.TensorPart;
 import braid.internal.rank.Closing;
 import braid.internal.resource.BufferRequest;
+import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.resource.SymmetricSource;
 import braid.internal.run.Executor;
@@ -47,9 +50,13 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -77,6 +84,7 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
 
   private final Map<Part, View> views = new EnumMap<>(Part.class);
   private final Map<Part, CallerMemory> bound;
+  private @Nullable PlanLibraries libraries;
   private @Nullable Signals signals;
   private @Nullable Executable compiled;
   private Scales scales = Scales.NONE;
@@ -102,6 +110,7 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
   ///
   /// @param ranks the members' ranks in the world
   /// @param bound parts in memory of the caller
+  /// @param rendezvous supplies a new rendezvous at every call
   public static Plan of(
       Backend backend,
       Place place,
@@ -109,10 +118,11 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
       Problem problem,
       PlanSource source,
       Map<Part, CallerMemory> bound,
-      SymmetricSource memory) {
+      SymmetricSource memory,
+      Supplier<Rendezvous> rendezvous) {
     var plan = new Plan(backend, place, problem, source, bound);
     try {
-      plan.setUp(ranks, memory);
+      plan.setUp(ranks, memory, rendezvous);
       return plan;
     } catch (RuntimeException | Error e) {
       plan.spoil();
@@ -138,7 +148,12 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
     return staged;
   }
 
-  private void setUp(List<Integer> ranks, SymmetricSource memory) {
+  private void setUp(List<Integer> ranks, SymmetricSource memory, Supplier<Rendezvous> rendezvous) {
+    var transports =
+        calls().map(call -> call.lane().transport()).collect(Collectors.toCollection(TreeSet::new));
+    if (!transports.isEmpty()) {
+      libraries = keep(new PlanLibraries(toString(), transports, backend, rendezvous));
+    }
     var callerMemory = new HashMap<String, CallerMemory>();
     bound.forEach(
         (part, callers) -> {
@@ -294,9 +309,32 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
                     problem.dtype())));
   }
 
+  /// Returns this rank's library calls, in order.
+  private java.util.stream.Stream<Step.LibraryCall> calls() {
+    return schedule.steps(place.rank()).stream()
+        .filter(Step.LibraryCall.class::isInstance)
+        .map(Step.LibraryCall.class::cast);
+  }
+
   @Override
   public void call(Step.LibraryCall call, Stream stream, Work work) {
-    throw new IllegalStateException("a pipeline makes no library calls: " + work);
+    var request = request(call);
+    stream.library(
+        work,
+        request.linkBytes(place.size()),
+        Objects.requireNonNull(libraries).of(call.lane().transport()).call(request));
+  }
+
+  private LibraryRequest request(Step.LibraryCall call) {
+    return new LibraryRequest(call.collective(), part(call.x()), part(call.y()), call.root());
+  }
+
+  private TensorPart part(Region region) {
+    var buffer = region.buffer();
+    return new TensorPart(
+        buffer.dtype(),
+        Executor.bytes(region, memory(buffer, region.rank())),
+        Optional.ofNullable(shared.get(buffer.name())).flatMap(SymmetricMemory::attachment));
   }
 
   /// Returns a rank's output, if the schedule keeps outputs in symmetric memory.
@@ -390,6 +428,16 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
         .orElseGet(() -> IntStream.range(0, place.size()).boxed().toList());
   }
 
+  /// Returns whether a library waits for all ranks, which no signal shows.
+  public boolean waitsInLibrary() {
+    return libraries != null;
+  }
+
+  /// Returns whether a library adds, in an order that only it knows.
+  boolean libraryAdds() {
+    return calls().anyMatch(call -> call.collective().adds());
+  }
+
   /// Returns whether the sum is rounded at every hop. A user's own schedule is expected to round
   /// once.
   boolean isRing() {
@@ -439,19 +487,39 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
   /// Restarts the step count of a new epoch.
   public void beginEpoch() {
     step = 0;
+    var used = libraries;
+    if (used != null && used.disconnect()) {
+      // Recorded calls are by communicators of the last epoch.
+      discardCompiled();
+    }
   }
 
   /// Advances to the next iteration, and compiles its work if that was not done yet. Returns
   /// whether the iteration is replayed from a recording.
   @Override
   public boolean turn(int iteration) {
+    boolean recorded = source.replayed();
+    var used = libraries;
+    if (used != null && used.isNew()) {
+      used.connect(
+          calls()
+              .collect(
+                  Collectors.groupingBy(
+                      call -> call.lane().transport(),
+                      TreeMap::new,
+                      Collectors.mapping(this::request, Collectors.toList()))));
+      recorded = false;
+    } else if (used != null && used.endConnecting() && recorded) {
+      synchronize(() -> "the first iteration of `" + this + "`");
+      discardCompiled();
+    }
     step++;
     streams().forEach(stream -> stream.turn(iteration, step));
     if (compiled != null) {
-      return source.replayed();
+      return recorded;
     }
     var executor = new Executor(schedule, place.rank(), this, scales, () -> "`" + this + "`");
-    compiled = backend.compile(streams(), executor::layOut, source.replayed());
+    compiled = backend.compile(streams(), executor::layOut, recorded);
     return false;
   }
 
@@ -526,7 +594,15 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
 
   /// Resets the plan's streams after a failure.
   public void quiesce() {
+    abortLibraries();
     backend.quiesce(streams());
+  }
+
+  private void abortLibraries() {
+    var used = libraries;
+    if (used != null) {
+      used.abort();
+    }
   }
 
   /// Marks the memory as not reusable after a failed iteration: ranks may be at different steps,
@@ -542,6 +618,7 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
     if (spoiled) {
       var broken = streams();
       resources.push(() -> backend.quiesce(broken));
+      resources.push(this::abortLibraries);
     }
     resources.push(this::discardCompiled);
     streams = List.of();

@@ -1,7 +1,9 @@
 package braid.internal.pipeline;
 
 import braid.model.ContextParallel;
+import braid.model.Overlap;
 import braid.model.Problem;
+import braid.model.Transport;
 import braid.model.Tuning;
 import braid.schedule.Schedule;
 import java.util.LinkedHashMap;
@@ -21,6 +23,11 @@ public record PlanSource(Optional<Tuning> tuning, Optional<Schedule> own) {
 
   public Schedule schedule(Problem problem, int ranks) {
     return own.orElseGet(() -> Schedule.of(problem, tuning.orElseThrow(), ranks));
+  }
+
+  /// Returns the transport of a tuning, or the default one, whose memory may be of any kind.
+  public Transport transport() {
+    return tuning.map(Tuning::transport).orElse(Overlap.DEFAULT_TRANSPORT);
   }
 
   boolean replayed() {

@@ -230,7 +230,8 @@ public final class Executor {
                         matrix(run.first().output()),
                         epilogue(gemm.finish(), run.first().output()),
                         run.count(),
-                        Math.toIntExact(run.step())))
+                        Math.toIntExact(run.inputStep()),
+                        Math.toIntExact(run.outputStep())))
             .toList();
     return gemms.size() == 1
         ? () -> stream.gemm(work, gemms.getFirst())

@@ -6,9 +6,9 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 
-/// Tiles of one size, evenly spaced in input and output: `count` of them from `first` on, `step`
-/// rows apart. A GPU multiplies them in one call.
-record TileRun(Tile first, int count, long step) {
+/// Tiles of one size, evenly spaced: `count` of them from `first` on, `inputStep` rows apart in the
+/// input and `outputStep` in the output. A GPU multiplies them in one call.
+record TileRun(Tile first, int count, long inputStep, long outputStep) {
   /// Groups tiles into runs, in one pass in the order of their rows.
   static List<TileRun> of(List<Tile> tiles) {
     var runs = new ArrayList<TileRun>();
@@ -17,14 +17,17 @@ record TileRun(Tile first, int count, long step) {
         .forEach(
             tile -> {
               if (runs.isEmpty() || !runs.getLast().continuesWith(tile)) {
-                runs.add(new TileRun(tile, 1, 0));
+                runs.add(new TileRun(tile, 1, 0, 0));
               } else {
                 var last = runs.removeLast();
                 runs.add(
                     new TileRun(
                         last.first,
                         last.count + 1,
-                        last.count == 1 ? gap(last.first.input(), tile.input()) : last.step));
+                        last.count == 1 ? gap(last.first.input(), tile.input()) : last.inputStep,
+                        last.count == 1
+                            ? gap(last.first.output(), tile.output())
+                            : last.outputStep));
               }
             });
     return runs;
@@ -35,10 +38,13 @@ record TileRun(Tile first, int count, long step) {
   }
 
   private boolean continuesWith(Tile next) {
-    long gap = gap(first.input(), next.input());
-    return next.input().rows() == first.input().rows()
-        && gap == gap(first.output(), next.output())
+    long rows = first.input().rows();
+    long read = gap(first.input(), next.input());
+    long written = gap(first.output(), next.output());
+    return next.input().rows() == rows
         && !first.input().buffer().transposed()
-        && (count == 1 ? gap >= first.input().rows() : gap == count * step);
+        && (count == 1
+            ? read >= rows && written >= rows
+            : read == count * inputStep && written == count * outputStep);
   }
 }

@@ -5,9 +5,11 @@ import java.util.stream.IntStream;
 
 /// One multiplication: `c = epilogue(a · b)`. `c` is stored by rows.
 ///
-/// May be a batch of `count` multiplications, each `rowStep` stored rows further on in the memory
-/// of `a` and `c`: evenly spaced chunks of equal size fill a GPU better together than one by one.
-public record Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue, int count, int rowStep) {
+/// May be a batch of `count` multiplications, each `aStep` stored rows further on in the memory of
+/// `a` and `cStep` in the memory of `c`: evenly spaced chunks of equal size fill a GPU better
+/// together than one by one.
+public record Gemm(
+    Matrix a, Operand b, Matrix c, Epilogue epilogue, int count, int aStep, int cStep) {
   public Gemm {
     var right = b.source();
     if (a.columns() != right.rows() || a.rows() != c.rows() || right.columns() != c.columns()) {
@@ -16,16 +18,16 @@ public record Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue, int count, 
     if (c.transposed()) {
       throw new IllegalArgumentException("a result is stored by rows: " + c);
     }
-    if (count > 1 && (a.transposed() || rowStep < a.rows())) {
+    if (count > 1 && (a.transposed() || aStep < a.rows() || cStep < c.rows())) {
       throw new IllegalArgumentException(
-          "%d chunks of %d rows cannot be %d rows apart: %s"
-              .formatted(count, a.rows(), rowStep, a));
+          "%d chunks of %d rows cannot be %d and %d rows apart: %s"
+              .formatted(count, a.rows(), aStep, cStep, a));
     }
   }
 
   /// A single multiplication.
   public Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue) {
-    this(a, b, c, epilogue, 1, 0);
+    this(a, b, c, epilogue, 1, 0, 0);
   }
 
   /// Returns the multiplications of the batch as single ones.
@@ -35,9 +37,9 @@ public record Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue, int count, 
         : IntStream.range(0, count)
             .mapToObj(
                 i -> {
-                  int rows = i * rowStep;
+                  int rows = i * cStep;
                   return new Gemm(
-                      a.shifted(rows), b, c.shifted(rows), epilogue.shifted(rows), 1, 0);
+                      a.shifted(i * aStep), b, c.shifted(rows), epilogue.shifted(rows), 1, 0, 0);
                 })
             .toList();
   }

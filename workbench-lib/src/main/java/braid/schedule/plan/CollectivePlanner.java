@@ -114,7 +114,7 @@ public final class CollectivePlanner {
           switch (spec.way()) {
             case COPY_ENGINE, WORKERS, ONE_KERNEL -> fetch();
             case PUSHING -> push();
-            case NCCL, NCCL_COPY_ENGINE, NVSHMEM -> call();
+            case NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS -> call();
           }
         }
       }
@@ -312,6 +312,7 @@ public final class CollectivePlanner {
       program.call(
           new Step.LibraryCall(
               comm,
+              Step.NO_CHUNK,
               spec.collective(),
               x.on(rank),
               y.on(rank),

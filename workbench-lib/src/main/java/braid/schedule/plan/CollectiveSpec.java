@@ -4,6 +4,7 @@ import braid.model.AllReduce;
 import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.DType;
+import braid.model.Transport;
 import braid.schedule.Lane;
 import java.util.List;
 
@@ -40,6 +41,17 @@ public record CollectiveSpec(
   /// @param meetsAfter true if ranks wait for all others after the call
   public record LibraryNeeds(boolean meetsBefore, boolean hostWaits, boolean meetsAfter) {
     public static final LibraryNeeds NONE = new LibraryNeeds(false, false, false);
+
+    /// Returns the needs of calls by a library that has connected the ranks. Copy engines,
+    /// symmetric kernels and puts wait for late ranks in ways that nothing can abort, and puts do
+    /// not tell the ranks that they have arrived.
+    static LibraryNeeds connected(Transport transport) {
+      return switch (transport) {
+        case COPY_ENGINE, WORKERS, ONE_KERNEL, NCCL_KERNELS -> NONE;
+        case NCCL_COPY_ENGINE, NCCL_SYMMETRIC -> new LibraryNeeds(true, false, false);
+        case NVSHMEM_PUTS -> new LibraryNeeds(true, false, true);
+      };
+    }
   }
 
   /// Returns the number of signal words per rank, enough for any collective.

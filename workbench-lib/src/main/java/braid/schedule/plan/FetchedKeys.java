@@ -1,7 +1,9 @@
 package braid.schedule.plan;
 
 import braid.model.AttentionSpec;
+import braid.model.BraidException;
 import braid.model.ChunkOrder;
+import braid.model.Collective;
 import braid.model.ContextParallel;
 import braid.model.ContextParallel.Method;
 import braid.schedule.Buffer;
@@ -22,7 +24,8 @@ import java.util.function.Predicate;
 import java.util.stream.IntStream;
 
 /// Keys and values that each rank fetches, unit by unit: directly from their owners, or from the
-/// predecessor in a ring, which holds what it has fetched for the successor.
+/// predecessor in a ring, which holds what it has fetched for the successor. Or a library gathers
+/// them: each chunk of the rows of all ranks, also those that a rank does not see.
 final class FetchedKeys {
   private final AttentionSpec spec;
   private final ContextParallel how;
@@ -32,6 +35,9 @@ final class FetchedKeys {
 
   /// Present if ranks exchange with neighbors only.
   private final Optional<RingRoute> route;
+
+  /// Present if a library gathers the keys and values, in two calls per chunk.
+  private final Optional<LibraryLane> library;
 
   /// One pair of buffers per unit in flight in a ring, or one for the sequence.
   private final List<KeyValue> slots = new ArrayList<>();
@@ -71,6 +77,14 @@ final class FetchedKeys {
         how.neighborsOnly()
             ? Optional.of(new RingRoute(spec, how, ranks, gradients))
             : Optional.empty();
+    boolean byLibrary = how.transport().isLibrary();
+    if (byLibrary) {
+      checkEqualParts();
+    }
+    library =
+        byLibrary
+            ? Optional.of(new LibraryLane(builder, comm, ranks, 2 * how.splits()))
+            : Optional.empty();
     rows =
         route
             .map(around -> Collections.nCopies(ranks, around.mostRows()))
@@ -88,11 +102,26 @@ final class FetchedKeys {
     }
   }
 
+  private void checkEqualParts() {
+    for (int rank = 0; rank < ranks; rank++) {
+      long rows = Tokens.of(spec, ranks, rank).rows();
+      if (rows * ranks != spec.sequence()) {
+        throw new BraidException(
+            "%s gathers equal parts, so each of %d ranks must have as many tokens but rank %d has %d of %d; take over(COPY_ENGINE)"
+                .formatted(how.transport(), ranks, rank, rows, spec.sequence()));
+      }
+    }
+  }
+
   private Buffer buffer(String name, Buffer like) {
-    return new Buffer(name, like.dtype(), shapes(), route.isPresent(), false);
+    boolean symmetric = route.isPresent() || LibraryLane.needsSymmetric(how.transport());
+    return new Buffer(name, like.dtype(), shapes(), symmetric, false);
   }
 
   private long slotRows(int rank) {
+    if (library.isPresent()) {
+      return spec.sequence();
+    }
     var units = units(rank);
     return units.stream().mapToLong(unit -> unit.layout().rows()).max().orElse(0);
   }
@@ -120,6 +149,9 @@ final class FetchedKeys {
   List<FetchedUnit> units(int rank) {
     if (route.isPresent()) {
       return route.get().units(rank);
+    }
+    if (library.isPresent()) {
+      return gatheredUnits(rank);
     }
     var units = new ArrayList<FetchedUnit>();
     var sources = new Neighbors(rank, ranks, ChunkOrder.PREVIOUS_FIRST).peers();
@@ -152,6 +184,42 @@ final class FetchedKeys {
     }
     units.removeIf(unit -> unit.keys().isEmpty());
     return units;
+  }
+
+  /// Returns the chunks that a library gathers. Their rows are one chunk after the other, and in it
+  /// those of all ranks, by rank.
+  private List<FetchedUnit> gatheredUnits(int rank) {
+    var queries = Tokens.of(spec, ranks, rank);
+    var positions = new ArrayList<Slice>();
+    var chunks = new ArrayList<List<Piece>>();
+    for (int chunk = 0; chunk < how.splits(); chunk++) {
+      var pieces = new ArrayList<Piece>();
+      for (int source = 0; source < ranks; source++) {
+        for (var run : Tokens.of(spec, ranks, source).runs()) {
+          var rows = run.rows().and(chunkRows(chunk));
+          var sent = rows.shifted(run.positions().start() - run.row());
+          if (sent.isEmpty()) {
+            continue;
+          }
+          positions.add(sent);
+          if (source != rank) {
+            for (var needed : queries.seen(spec, sent)) {
+              pieces.add(new Piece(source, run, needed));
+            }
+          }
+        }
+      }
+      chunks.add(pieces);
+    }
+    var layout = Tokens.of(positions);
+    return IntStream.range(0, how.splits())
+        .mapToObj(chunk -> unit(chunk, chunks.get(chunk), layout))
+        .toList();
+  }
+
+  /// Returns the rows of each rank's own keys in a chunk that a library gathers.
+  private Slice chunkRows(int chunk) {
+    return new Slice(0, spec.sequence() / ranks).part(how.splits(), chunk);
   }
 
   private static FetchedUnit unit(int chunk, List<Piece> pieces, Tokens layout) {
@@ -213,12 +281,16 @@ final class FetchedKeys {
 
     /// Returns the keys and values of a unit.
     KeyValue keys(int unit) {
-      return slots.get(turns.slot(unit));
+      return slots.size() == 1 ? slots.getFirst() : slots.get(turns.slot(unit));
     }
 
     /// Fetches a unit from its owners, or from the predecessor in the ring.
     void fetch(int number) {
       var unit = units.get(number);
+      if (library.isPresent()) {
+        gather(library.get(), number, unit.chunk());
+        return;
+      }
       if (unit.keys().isEmpty()) {
         return;
       }
@@ -226,6 +298,22 @@ final class FetchedKeys {
       program.round(unit.chunk() * (ranks + 1) + unit.hops());
       program.copy(comm, number + 1, route.isPresent() ? fromPrevious(number) : fromOwners(number));
       program.round(0);
+    }
+
+    private void gather(LibraryLane calls, int number, int chunk) {
+      var own = chunkRows(chunk);
+      var all = new Slice(ranks * own.start(), ranks * own.length());
+      var slot = slots.getFirst();
+      var gather = Collective.ALL_GATHER;
+      calls.call(
+          program, 2 * chunk, number + 1, gather, kv.key().on(rank, own), slot.key().on(rank, all));
+      calls.call(
+          program,
+          2 * chunk + 1,
+          number + 1,
+          gather,
+          kv.value().on(rank, own),
+          slot.value().on(rank, all));
     }
 
     private List<Move> fromOwners(int number) {

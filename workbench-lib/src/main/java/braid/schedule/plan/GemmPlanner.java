@@ -20,6 +20,9 @@ final class GemmPlanner {
   }
 
   static Schedule plan(Schedule.Builder builder, GemmSpec spec, Overlap overlap, int ranks) {
+    if (LibraryPlanner.plans(overlap)) {
+      return new LibraryPlanner(builder, spec, overlap, ranks).plan();
+    }
     if (PeerSumPlanner.plans(spec, overlap)) {
       return new PeerSumPlanner(builder, spec, overlap, ranks).plan();
     }

@@ -32,7 +32,7 @@ public final class Planner {
       }
       case AttentionGradientSpec spec -> {
         var method = tuning.require(ContextParallel.class, spec);
-        method.check(spec.forward(), ranks);
+        method.checkGradient(spec.forward(), ranks);
         yield method.headRanks(ranks) > 1
             ? new UlyssesGradientPlanner(spec, method, ranks).plan()
             : new AttentionGradientPlanner(spec, method, ranks).plan();

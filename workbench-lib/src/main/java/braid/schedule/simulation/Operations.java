@@ -18,6 +18,7 @@ final class Operations {
 
   final OfLane[] lanes;
   private int marks;
+  private int calls;
   private long launchedNanos;
 
   public Operations(int lanes) {
@@ -132,6 +133,16 @@ final class Operations {
 
   int marks() {
     return marks;
+  }
+
+  /// Returns the number of the next library call.
+  int nextCall() {
+    return calls++;
+  }
+
+  /// Returns the number of library calls.
+  int calls() {
+    return calls;
   }
 
   /// Returns the time of the host thread to enqueue an iteration.

@@ -42,6 +42,9 @@ import java.util.SequencedMap;
 /// Converts a schedule to timed operations on a machine, simulates them, and returns the profiles.
 /// Steps are planned rank by rank and not cached, so that each takes only a few bytes.
 final class SimulatedRun {
+  /// Most rounds of a barrier, each of which reaches twice as many ranks.
+  private static final int ROUNDS = Integer.SIZE;
+
   private final Schedule schedule;
   private final Hardware machine;
   private final double launchShare;
@@ -88,7 +91,8 @@ final class SimulatedRun {
     var results =
         new Simulation(
                 machine,
-                new Simulation.Input(lanes, work, words, operations),
+                new Simulation.Input(
+                    lanes, work, words + operations.getFirst().calls() * 2 * ROUNDS, operations),
                 iterations,
                 this::halted)
             .run();
@@ -114,12 +118,17 @@ final class SimulatedRun {
   }
 
   /// Returns the number of units that copy on a lane. A kernel that waits for peers takes an eighth
-  /// of them, and half of them if it adds.
+  /// of them, and half of them if it adds; NCCL's kernels take 24 of 132 on a Hopper GPU, and its
+  /// symmetric ones 5.
   private int workers(Lane lane) {
+    int units = machine.compute().units();
     int share = lane.role() == Lane.Role.COMPUTE ? 2 : 8;
-    return lane.transport() == Transport.ONE_KERNEL
-        ? Math.max(1, machine.compute().units() / share)
-        : lane.workers();
+    return switch (lane.transport()) {
+      case COPY_ENGINE, WORKERS, NCCL_COPY_ENGINE, NVSHMEM_PUTS -> lane.workers();
+      case ONE_KERNEL -> Math.max(1, units / share);
+      case NCCL_KERNELS -> Math.max(1, units * 24 / 132);
+      case NCCL_SYMMETRIC -> Math.max(1, units * 5 / 132);
+    };
   }
 
   private SequencedMap<String, String> configuration() {
@@ -181,12 +190,7 @@ final class SimulatedRun {
           case Prepare prepare -> converts(prepare) ? costs.launchCompute() : 0;
           case Signal _, Wait _ -> costs.launchSignal();
           case Mark _, After _ -> costs.launchMark();
-          case LibraryCall call ->
-              throw wrong(
-                  rank,
-                  call,
-                  number,
-                  "library calls are not simulated; use copies, such as over(COPY_ENGINE)");
+          case LibraryCall _ -> costs.launchCompute();
         };
     var as = into.step(lane, number, step.chunk(), Math.round(launch * launchShare));
     switch (step) {
@@ -232,7 +236,60 @@ final class SimulatedRun {
               word(rank, number, wait, wait.flag(), wait.index()));
       case Mark mark -> as.mark(mark.number());
       case After after -> as.after(after.mark());
-      case LibraryCall _ -> throw new IllegalStateException("refused before");
+      case LibraryCall call -> call(call, rank, into.nextCall(), as);
+    }
+  }
+
+  /// Adds a library's collective: the ranks meet, and each fetches what it needs from all others.
+  /// The sums of an all-reduce are fetched in a second round. A library may choose another
+  /// algorithm; on links between all pairs this one takes the least time.
+  private void call(LibraryCall call, int rank, int number, Operations.OfStep as) {
+    int ranks = schedule.ranks();
+    int first = words + number * 2 * ROUNDS;
+    meet(rank, first, as);
+    switch (call.collective()) {
+      case ALL_GATHER -> fetch(rank, call.x().bytes(), as);
+      case REDUCE_SCATTER -> fetch(rank, call.y().bytes(), as);
+      case ALL_TO_ALL -> fetch(rank, call.x().bytes() / ranks, as);
+      case ALL_REDUCE -> {
+        fetch(rank, call.x().bytes() / ranks, as);
+        meet(rank, first + ROUNDS, as);
+        fetch(rank, call.x().bytes() / ranks, as);
+      }
+      case BROADCAST -> {
+        if (rank != call.root()) {
+          as.copy(
+              false,
+              call.root(),
+              rank,
+              rank,
+              number(new Work(Stage.COPY, 1, 0, call.x().bytes(), 0)));
+        }
+      }
+      case SEND, RECEIVE, BARRIER -> {}
+    }
+  }
+
+  /// Adds a barrier: in each round a rank hears of twice as many ranks.
+  private void meet(int rank, int first, Operations.OfStep as) {
+    int ranks = schedule.ranks();
+    int word = first;
+    for (int distance = 1; distance < ranks; distance *= 2) {
+      as.signal((rank + distance) % ranks, word);
+      as.await((rank - distance + ranks) % ranks, word);
+      word++;
+    }
+  }
+
+  private void fetch(int rank, long bytes, Operations.OfStep as) {
+    int ranks = schedule.ranks();
+    for (int i = 1; i < ranks; i++) {
+      as.copy(
+          i > 1 && !machine.links().serial(),
+          (rank + i) % ranks,
+          rank,
+          rank,
+          number(new Work(Stage.COPY, 1, 0, bytes, 0)));
     }
   }
 

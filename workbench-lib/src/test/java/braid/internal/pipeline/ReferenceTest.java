@@ -49,6 +49,10 @@ class ReferenceTest {
     }
   }
 
+  private static Rendezvous noRendezvous() {
+    throw new IllegalStateException("a plan without a library needs no rendezvous");
+  }
+
   private static Optional<String> compared(
       GemmSpec spec,
       ProcessGroup world,
@@ -57,7 +61,15 @@ class ReferenceTest {
     var backend = RankContext.current().backend();
     var memory = new Memory(backend, new AtomicInteger());
     try (var plan =
-        Plan.of(backend, new Place(0, 1), List.of(0), spec, PlanSource.of(HOW), Map.of(), memory)) {
+        Plan.of(
+            backend,
+            new Place(0, 1),
+            List.of(0),
+            spec,
+            PlanSource.of(HOW),
+            Map.of(),
+            memory,
+            ReferenceTest::noRendezvous)) {
       fill(plan, Part.INPUT, 1);
       fill(plan, Part.WEIGHT, 1);
       fill(plan, Part.OUTPUT, 8);
@@ -139,7 +151,8 @@ class ReferenceTest {
                           spec,
                           PlanSource.of(Overlap.unfused()),
                           Map.of(),
-                          memory))
+                          memory,
+                          ReferenceTest::noRendezvous))
               .isInstanceOf(BraidException.class)
               .hasMessageStartingWith(
                   "%s, %s: private buffer `weight`: 4398046511104 bytes were requested but "

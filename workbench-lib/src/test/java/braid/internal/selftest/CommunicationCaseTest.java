@@ -118,22 +118,26 @@ class CommunicationCaseTest {
             "units-of-collectives over copy_engine",
             "units-of-collectives over pushing",
             "units-of-collectives over nccl_copy_engine",
-            "units-of-pipelines over copy_engine");
+            "units-of-pipelines over copy_engine",
+            "units-of-pipelines over nccl_copy_engine");
     assertThat(cases.stream().filter(each -> each.rule() == Rule.KERNEL))
         .extracting(CommunicationCase::way)
         .containsExactly(
             CollectiveWay.WORKERS,
             CollectiveWay.ONE_KERNEL,
-            CollectiveWay.NCCL,
+            CollectiveWay.NCCL_KERNELS,
+            CollectiveWay.NCCL_SYMMETRIC,
             CollectiveWay.WORKERS,
-            CollectiveWay.ONE_KERNEL);
+            CollectiveWay.ONE_KERNEL,
+            CollectiveWay.NCCL_KERNELS,
+            CollectiveWay.NCCL_SYMMETRIC);
     assertThat(cases)
         .allMatch(each -> each.collectives().isEmpty() == each.ofPipelines())
         .allMatch(each -> each.pipelines().isEmpty() != each.ofPipelines());
     assertThat(Arrays.stream(CollectiveWay.values()))
         .as("NVSHMEM needs its own memory")
         .filteredOn(way -> cases.stream().noneMatch(each -> each.way() == way))
-        .containsExactly(CollectiveWay.NVSHMEM);
+        .containsExactly(CollectiveWay.NVSHMEM_PUTS);
   }
 
   @Test

@@ -10,6 +10,7 @@ import braid.model.GemmSpec;
 import braid.model.Method;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
+import braid.model.Transport;
 import braid.schedule.Finish;
 import braid.schedule.Lane;
 import braid.schedule.Schedule;
@@ -109,7 +110,7 @@ class TimelineTest {
     var builder = Schedule.on("calls", 3);
     var x = builder.symmetric("x", DType.FP32, 3, 1);
     var y = builder.symmetric("y", DType.FP32, 3, 1);
-    var comm = builder.lane("comm", Lane.Role.COMMUNICATION);
+    var comm = builder.add(Lane.of("comm", Transport.NCCL_KERNELS));
     var calls =
         builder.steps(
             program -> {
@@ -120,7 +121,13 @@ class TimelineTest {
               for (int i = 0; i < 2; i++) {
                 program.call(
                     new Step.LibraryCall(
-                        comm, Collective.ALL_REDUCE, x.on(rank), y.on(rank), 0, false));
+                        comm,
+                        Step.NO_CHUNK,
+                        Collective.ALL_REDUCE,
+                        x.on(rank),
+                        y.on(rank),
+                        0,
+                        false));
               }
             });
     var timeline = Timeline.of(calls);

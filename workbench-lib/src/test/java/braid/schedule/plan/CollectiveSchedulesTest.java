@@ -40,11 +40,19 @@ class CollectiveSchedulesTest {
         if (!collective.adds()) {
           specs.add(spec(collective, elements, CollectiveWay.PUSHING, LibraryNeeds.NONE));
         }
-        specs.add(spec(collective, elements, CollectiveWay.NCCL, LibraryNeeds.NONE));
+        specs.add(spec(collective, elements, CollectiveWay.NCCL_KERNELS, LibraryNeeds.NONE));
         specs.add(
-            spec(collective, elements, CollectiveWay.NCCL, new LibraryNeeds(true, true, false)));
+            spec(
+                collective,
+                elements,
+                CollectiveWay.NCCL_KERNELS,
+                new LibraryNeeds(true, true, false)));
         specs.add(
-            spec(collective, elements, CollectiveWay.NVSHMEM, new LibraryNeeds(true, false, true)));
+            spec(
+                collective,
+                elements,
+                CollectiveWay.NVSHMEM_PUTS,
+                new LibraryNeeds(true, false, true)));
       }
     }
     return specs;

@@ -22,7 +22,9 @@ public final class Communicators implements AutoCloseable {
   public enum Policy {
     MULTIPROCESSORS,
     /// Copy engines wherever NCCL can: gathers and all-to-alls of windows.
-    COPY_ENGINES
+    COPY_ENGINES,
+    /// Multiprocessors, by NCCL's symmetric kernels where all tensors are in windows.
+    WINDOWS
   }
 
   private final CudaDevice device;

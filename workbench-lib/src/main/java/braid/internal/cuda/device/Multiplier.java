@@ -329,9 +329,9 @@ public final class Multiplier implements AutoCloseable {
               epilogue.preActivation().map(Matrix::stride).orElse(0),
               target,
               batched ? gemm.count() : 1,
-              batched ? (long) gemm.rowStep() * a.stride() : 0,
+              batched ? (long) gemm.aStep() * a.stride() : 0,
               0,
-              batched ? (long) gemm.rowStep() * c.stride() : 0);
+              batched ? (long) gemm.cStep() * c.stride() : 0);
       if (isSupported(fused)) {
         return new Strategy(fused, leftForm, Finish.FUSED);
       }

@@ -70,14 +70,15 @@ public final class NcclCollectives implements LibraryCollectives {
     }
     boolean ready =
         connected.contains(Shape.of(request))
-            && (policy == Policy.MULTIPROCESSORS
+            && (!inWindows()
                 || Stream.of(request.x(), request.y())
                     .allMatch(part -> window(part).isRegisteredWith(communicator)));
     if (!ready) {
       return Precondition.ARRIVAL_ON_HOST;
     }
-    // Copy engines wait by stream operations, which aborting the communicator does not end.
-    return policy == Policy.COPY_ENGINES ? Precondition.ARRIVAL_ON_STREAM : Precondition.NONE;
+    // Copy engines wait by stream operations, and symmetric kernels without looking for an abort
+    // (NCCL 2.28): aborting the communicator ends neither.
+    return inWindows() ? Precondition.ARRIVAL_ON_STREAM : Precondition.NONE;
   }
 
   @Override
@@ -87,12 +88,16 @@ public final class NcclCollectives implements LibraryCollectives {
 
   @Override
   public LibraryCall call(LibraryRequest request) {
-    if (policy == Policy.COPY_ENGINES) {
+    if (inWindows()) {
       window(request.x()).register(lease.communicator());
       window(request.y()).register(lease.communicator());
     }
     connected.add(Shape.of(request));
     return stream -> enqueue(request, stream);
+  }
+
+  private boolean inWindows() {
+    return policy != Policy.MULTIPROCESSORS;
   }
 
   private static Window window(TensorPart part) {
