@@ -6,6 +6,7 @@ import braid.launcher.cli.doctor.DoctorCommand;
 import braid.launcher.cli.experiment.CompareCommand;
 import braid.launcher.cli.experiment.RunsCommand;
 import braid.launcher.cli.home.Installation;
+import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.cli.jupyter.KernelCommand;
 import braid.launcher.cli.jupyter.LabCommand;
@@ -37,6 +38,7 @@ import picocli.CommandLine.Spec;
       RunsCommand.class,
       CompareCommand.class,
       LabCommand.class,
+      RankCommand.class,
       KernelCommand.class,
       DoctorCommand.class,
       BundleCommand.class,
@@ -144,7 +146,15 @@ public final class Braid implements Runnable {
     if (!help) {
       braid.setOut(VisibleText.to(braid.getOut())).setErr(VisibleText.to(braid.getErr()));
     }
-    return new CommandLine.RunLast().execute(parsed);
+    try {
+      return new CommandLine.RunLast().execute(parsed);
+    } finally {
+      parsed.asCommandLineList().stream()
+          .flatMap(each -> each.getCommandSpec().mixins().values().stream())
+          .map(CommandSpec::userObject)
+          .filter(RankOptions.class::isInstance)
+          .forEach(each -> ((RankOptions) each).close());
+    }
   }
 
   @Override

@@ -214,6 +214,11 @@ final class RunCommand implements Callable<Integer> {
     var env = Env.here();
     var machine = env.machine();
     var options = session(env, machine, home);
+    if ((inTurns || starts > 1) && !ranks.areLocal()) {
+      throw new BraidException(
+          "%s repeats a run on fresh ranks of this host; leave it out with --launcher"
+              .formatted(starts > 1 ? "--starts" : "an alternating run"));
+    }
     if (inTurns) {
       inputs.notes().forEach(note -> err.println("braid: note: " + note));
       return alternating.run(

@@ -75,9 +75,9 @@ public final class RankMain {
     long pid = ProcessHandle.current().pid();
     var front = InetAddress.getLoopbackAddress();
     var execution = new Connection(new Socket(front, port));
-    execution.send(new Hello(token, rank, pid, false));
+    execution.greet(token, new Hello(rank, pid, false));
     var control = new Connection(new Socket(front, port));
-    control.send(new Hello(token, rank, pid, true));
+    control.greet(token, new Hello(rank, pid, true));
     new RankMain(execution, control, token, Thread.currentThread()).serve();
   }
 

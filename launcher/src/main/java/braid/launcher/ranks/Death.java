@@ -8,7 +8,10 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /// End of a rank's process, in words.
-public record Death(int rank, long pid, int exitValue) {
+///
+/// @param host name of its host; empty on the front's own
+/// @param loss reason for which its end is unknown, as a part of a sentence; empty if it is known
+public record Death(int rank, long pid, int exitValue, String host, String loss) {
   /// Base of exit values of processes ended by a signal.
   private static final int SIGNAL_BASE = 128;
 
@@ -20,26 +23,46 @@ public record Death(int rank, long pid, int exitValue) {
           1, "SIGHUP", 2, "SIGINT", 4, "SIGILL", 6, "SIGABRT", 7, "SIGBUS", 8, "SIGFPE", 9,
           "SIGKILL", 11, "SIGSEGV", 15, "SIGTERM");
 
+  public Death(int rank, long pid, int exitValue) {
+    this(rank, pid, exitValue, "", "");
+  }
+
+  /// Returns rank, host and process: "rank 3 on h2 (pid 4711)".
+  static String name(int rank, String host, long pid) {
+    return "rank %d%s (pid %d)".formatted(rank, host.isEmpty() ? "" : " on " + host, pid);
+  }
+
+  /// Returns rank, host and process: "rank 3 on h2 (pid 4711)".
+  public String name() {
+    return name(rank, host, pid);
+  }
+
   @Override
   public String toString() {
-    return "rank " + rank + " (pid " + pid + ") " + cause();
+    return name() + " " + cause();
   }
 
   /// Returns deaths in words; ranks that ended alike are named together.
   public static String together(List<Death> deaths) {
     var alike = new LinkedHashMap<String, List<Death>>();
-    deaths.forEach(each -> alike.computeIfAbsent(each.cause(), _ -> new ArrayList<>()).add(each));
-    return alike.entrySet().stream()
-        .map(
-            each ->
-                each.getValue().size() == 1
-                    ? each.getValue().getFirst().toString()
-                    : "ranks %s (pids %s) %s"
-                        .formatted(
-                            all(each.getValue(), Death::rank),
-                            all(each.getValue(), Death::pid),
-                            each.getKey().replaceFirst("^was ", "were ")))
+    deaths.forEach(
+        each ->
+            alike
+                .computeIfAbsent(each.host + " " + each.cause(), _ -> new ArrayList<>())
+                .add(each));
+    return alike.values().stream()
+        .map(each -> each.size() == 1 ? each.getFirst().toString() : several(each))
         .collect(Collectors.joining("; "));
+  }
+
+  private static String several(List<Death> deaths) {
+    var host = deaths.getFirst().host;
+    return "ranks %s%s (pids %s) %s"
+        .formatted(
+            all(deaths, Death::rank),
+            host.isEmpty() ? "" : " on " + host,
+            all(deaths, Death::pid),
+            deaths.getFirst().cause().replaceFirst("^was ", "were "));
   }
 
   private static String all(List<Death> deaths, Function<Death, Object> number) {
@@ -47,6 +70,9 @@ public record Death(int rank, long pid, int exitValue) {
   }
 
   public String cause() {
+    if (!loss.isEmpty()) {
+      return "was lost: " + loss;
+    }
     int signal = exitValue - SIGNAL_BASE;
     if (SIGNALS.containsKey(signal)) {
       return "was killed by " + SIGNALS.get(signal) + " (signal " + signal + ")";

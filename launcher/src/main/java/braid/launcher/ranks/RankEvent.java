@@ -23,20 +23,23 @@ public sealed interface RankEvent {
 
   /// The rank has not answered for a while. Reported repeatedly until it does.
   ///
+  /// @param name rank, host and process
   /// @param why state of its process; may be empty
-  record Silent(int rank, long pid, long seconds, String why) implements RankEvent {
+  record Silent(int rank, String name, long seconds, String why) implements RankEvent {
     @Override
     public String toString() {
-      return "rank %d (pid %d) has not answered for %d s%s"
-          .formatted(rank, pid, seconds, why.isEmpty() ? "" : "; " + why);
+      return "%s has not answered for %d s%s"
+          .formatted(name, seconds, why.isEmpty() ? "" : "; " + why);
     }
   }
 
   /// A silent rank answers again, after `seconds`.
-  record AnswersAgain(int rank, long pid, long seconds) implements RankEvent {
+  ///
+  /// @param name rank, host and process
+  record AnswersAgain(int rank, String name, long seconds) implements RankEvent {
     @Override
     public String toString() {
-      return "rank %d (pid %d) answers again after %d s".formatted(rank, pid, seconds);
+      return "%s answers again after %d s".formatted(name, seconds);
     }
   }
 

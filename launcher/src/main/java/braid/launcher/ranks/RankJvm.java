@@ -6,7 +6,7 @@ import java.util.List;
 
 /// Command line of a rank's JVM: small and fast to start, because there are many, and they mostly
 /// wait for native code.
-final class RankJvm {
+public final class RankJvm {
   /// Set by the `braid` script, and for tests by Maven: ahead-of-time cache that ranks start from.
   private static final String CACHE_PROPERTY = "braid.rank.aot";
 
@@ -28,7 +28,7 @@ final class RankJvm {
 
   private RankJvm() {}
 
-  static List<String> command(RankKind kind, int frontPort) {
+  public static List<String> command(RankKind kind, int frontPort) {
     var command = new ArrayList<String>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(FLAGS);

@@ -83,6 +83,24 @@ public final class RankProcess {
     return process.pid();
   }
 
+  /// Name of the rank's host; empty on the front's own.
+  public String host() {
+    return process instanceof RemoteProcess remote ? remote.host() : "";
+  }
+
+  private String name() {
+    return Death.name(rank, host(), pid());
+  }
+
+  private Optional<ProcessState> state() {
+    return process instanceof RemoteProcess remote ? remote.state() : ProcessState.of(pid());
+  }
+
+  private Death death(int exitValue) {
+    var loss = process instanceof RemoteProcess remote ? remote.loss() : "";
+    return new Death(rank, pid(), exitValue, host(), loss);
+  }
+
   public Optional<Death> death() {
     return Optional.ofNullable(death);
   }
@@ -107,19 +125,20 @@ public final class RankProcess {
     if (beatAnswered) {
       if (silence.answered()) {
         silent = false;
-        events.accept(new RankEvent.AnswersAgain(rank, pid(), secondsSince(beatNanos)));
+        events.accept(new RankEvent.AnswersAgain(rank, name(), secondsSince(beatNanos)));
       }
       beatAnswered = false;
       beatNanos = System.nanoTime();
       send(new ToRank.Ping(number));
       return;
     }
-    ProcessState.of(pid())
+    state()
         .filter(silence::missed)
         .ifPresent(
             state -> {
               silent = true;
-              events.accept(new RankEvent.Silent(rank, pid(), secondsSince(beatNanos), why(state)));
+              events.accept(
+                  new RankEvent.Silent(rank, name(), secondsSince(beatNanos), why(state)));
             });
   }
 
@@ -138,8 +157,7 @@ public final class RankProcess {
 
   /// Returns true if the process cannot react to messages: it is stopped, or silent.
   public boolean isFrozen() {
-    return death == null
-        && (silent || ProcessState.of(pid()).map(ProcessState::isStopped).orElse(false));
+    return death == null && (silent || state().map(ProcessState::isStopped).orElse(false));
   }
 
   boolean connected() {
@@ -239,7 +257,7 @@ public final class RankProcess {
 
   private RankDied deathOrUnconnected() {
     var ended = death;
-    return new RankDied(ended != null ? ended : new Death(rank, pid(), -1));
+    return new RankDied(ended != null ? ended : death(-1));
   }
 
   private interface Handler {
@@ -338,7 +356,7 @@ public final class RankProcess {
   private void awaitExit(Thread out, Thread err) {
     try {
       process.waitFor();
-      var ended = new Death(rank, process.pid(), process.exitValue());
+      var ended = death(process.exitValue());
       boolean first = endRequests(ended);
       out.join(PIPE_PATIENCE);
       err.join(PIPE_PATIENCE);
@@ -401,9 +419,9 @@ public final class RankProcess {
             () -> {
               if (!hasLeft(killedBy())) {
                 System.err.println(
-                    "braid: rank %d (pid %d) was killed but has not ended within %d s; its GPU stays in use until it ends"
-                        .formatted(rank, pid(), KILL_PATIENCE.toSeconds()));
-                var ended = new Death(rank, pid(), Death.KILLED);
+                    "braid: %s was killed but has not ended within %d s; its GPU stays in use until it ends"
+                        .formatted(name(), KILL_PATIENCE.toSeconds()));
+                var ended = death(Death.KILLED);
                 if (endRequests(ended)) {
                   reportDeath(ended);
                 }

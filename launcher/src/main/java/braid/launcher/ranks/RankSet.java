@@ -3,7 +3,6 @@ package braid.launcher.ranks;
 import braid.internal.store.FoldedLog;
 import braid.internal.store.Unproven;
 import braid.launcher.wire.Connection;
-import braid.launcher.wire.Hello;
 import braid.launcher.wire.ToRank;
 import braid.model.BraidException;
 import java.io.IOException;
@@ -50,6 +49,7 @@ public final class RankSet implements AutoCloseable {
   /// Starts the ranks and returns when each has connected both of its connections. `environment` is
   /// added to torchrun's variables for all of them; `token` authenticates them.
   public static RankSet start(
+      RankStarter starter,
       int count,
       String token,
       RankKind kind,
@@ -57,16 +57,12 @@ public final class RankSet implements AutoCloseable {
       Consumer<RankEvent> events) {
     var started = new ArrayList<RankProcess>();
     Consumer<String> output = System.err::println;
+    starter.prepare(count);
     try (var server = new ServerSocket(0, 2 * count + 8, InetAddress.getLoopbackAddress());
         var log = new FoldedLog(output)) {
+      var start = new RankStarter.Start(count, kind, server.getLocalPort(), token, environment);
       for (int rank = 0; rank < count; rank++) {
-        started.add(
-            new RankProcess(
-                rank,
-                launch(
-                    RankJvm.command(kind, server.getLocalPort()), rank, count, token, environment),
-                token,
-                events));
+        started.add(new RankProcess(rank, starter.start(start, rank), token, events));
       }
       awaitHellos(server, token, started, log);
       return new RankSet(kind, started);
@@ -84,20 +80,6 @@ public final class RankSet implements AutoCloseable {
     ranks.forEach(RankProcess::kill);
     long killed = RankProcess.killedBy();
     ranks.forEach(rank -> rank.hasLeft(killed));
-  }
-
-  private static Process launch(
-      List<String> command, int rank, int count, String token, Map<String, String> environment)
-      throws IOException {
-    var builder = new ProcessBuilder(command);
-    var env = builder.environment();
-    env.putAll(environment);
-    env.put("RANK", Integer.toString(rank));
-    env.put("LOCAL_RANK", Integer.toString(rank));
-    env.put("WORLD_SIZE", Integer.toString(count));
-    env.put("LOCAL_WORLD_SIZE", Integer.toString(count));
-    env.put("BRAID_TOKEN", token);
-    return builder.start();
   }
 
   private static void awaitHellos(
@@ -158,9 +140,9 @@ public final class RankSet implements AutoCloseable {
     try {
       var connection = new Connection(socket);
       connection.readTimeoutMillis((int) HELLO_TIMEOUT.toMillis());
-      var hello = Hello.read(connection.in());
-      if (!hello.hasToken(token) || hello.rank() < 0 || hello.rank() >= ranks.size()) {
-        throw new IOException("its token does not match this session's");
+      var hello = connection.receiveHello(token);
+      if (hello.rank() < 0 || hello.rank() >= ranks.size()) {
+        throw new IOException("it claims rank " + hello.rank() + " of " + ranks.size());
       }
       connection.readTimeoutMillis(0);
       ranks.get(hello.rank()).attach(connection, hello.control());

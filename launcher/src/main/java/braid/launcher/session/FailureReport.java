@@ -91,9 +91,7 @@ final class FailureReport {
   }
 
   private static String unanswering(List<Death> frozen) {
-    return frozen.stream()
-            .map(death -> "rank %d (pid %d)".formatted(death.rank(), death.pid()))
-            .collect(Collectors.joining(", "))
+    return frozen.stream().map(Death::name).collect(Collectors.joining(", "))
         + " did not answer and "
         + wasOrWere(frozen)
         + " ended";

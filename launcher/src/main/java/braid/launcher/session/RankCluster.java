@@ -83,7 +83,9 @@ final class RankCluster implements AutoCloseable {
     var _ = Env.read(withRank(environment, options.ranks(), token));
     var starting =
         new FutureTask<>(
-            () -> RankSet.start(options.ranks(), token, kind(options), environment, events));
+            () ->
+                RankSet.start(
+                    options.starter(), options.ranks(), token, kind(options), environment, events));
     Thread.ofPlatform().daemon().name("braid-start").start(starting);
     var fanOut = new FanOut(starting);
     @Nullable CellCompiler compiler = null;

@@ -2,6 +2,8 @@ package braid.launcher.session;
 
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.output.OutputLimit;
+import braid.launcher.ranks.LocalRanks;
+import braid.launcher.ranks.RankStarter;
 import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.MemoryKind;
@@ -16,7 +18,8 @@ import java.util.TreeMap;
 /// example `2GB/s,20us`; `home` is the directory of `runs/`; `outputLimit` is the limit of a cell's
 /// output; `memory` is the default kind of symmetric memory, if it is not the environment's;
 /// `untilDecided` is the time in which all studies together may measure until they are decided;
-/// `variables` are variables of the ranks that replace those of this process.
+/// `variables` are variables of the ranks that replace those of this process; `starter` starts the
+/// ranks.
 public record SessionOptions(
     int ranks,
     BackendChoice backend,
@@ -25,7 +28,8 @@ public record SessionOptions(
     OutputLimit outputLimit,
     Optional<MemoryKind> memory,
     Optional<Duration> untilDecided,
-    SortedMap<String, String> variables) {
+    SortedMap<String, String> variables,
+    RankStarter starter) {
   public SessionOptions {
     variables = Collections.unmodifiableSortedMap(new TreeMap<>(variables));
   }
@@ -40,7 +44,8 @@ public record SessionOptions(
         OutputLimit.DEFAULT,
         Optional.empty(),
         Optional.empty(),
-        new TreeMap<>());
+        new TreeMap<>(),
+        LocalRanks.HERE);
   }
 
   /// Uses the backend `host` or `cuda`, set in code.
@@ -49,7 +54,8 @@ public record SessionOptions(
   }
 
   public SessionOptions outputLimit(OutputLimit limit) {
-    return new SessionOptions(ranks, backend, link, home, limit, memory, untilDecided, variables);
+    return new SessionOptions(
+        ranks, backend, link, home, limit, memory, untilDecided, variables, starter);
   }
 
   /// @param from option with the kind, for messages
@@ -61,16 +67,29 @@ public record SessionOptions(
               .formatted(from, kind, backend));
     }
     return new SessionOptions(
-        ranks, backend, link, home, outputLimit, Optional.of(kind), untilDecided, variables);
+        ranks,
+        backend,
+        link,
+        home,
+        outputLimit,
+        Optional.of(kind),
+        untilDecided,
+        variables,
+        starter);
   }
 
   public SessionOptions untilDecided(Duration limit) {
     return new SessionOptions(
-        ranks, backend, link, home, outputLimit, memory, Optional.of(limit), variables);
+        ranks, backend, link, home, outputLimit, memory, Optional.of(limit), variables, starter);
   }
 
   public SessionOptions variables(SortedMap<String, String> others) {
     return new SessionOptions(
-        ranks, backend, link, home, outputLimit, memory, untilDecided, others);
+        ranks, backend, link, home, outputLimit, memory, untilDecided, others, starter);
+  }
+
+  public SessionOptions starter(RankStarter chosen) {
+    return new SessionOptions(
+        ranks, backend, link, home, outputLimit, memory, untilDecided, variables, chosen);
   }
 }

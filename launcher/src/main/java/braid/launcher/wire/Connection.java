@@ -7,11 +7,15 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.net.Socket;
+import java.nio.charset.StandardCharsets;
 
 /// A socket with buffered streams. TCP_NODELAY and buffered writes are both needed: if one of them
 /// is missing, every cell waits for a delayed acknowledgement.
 public final class Connection implements AutoCloseable {
   private static final int BUFFER_BYTES = 1 << 16;
+
+  /// The proofs of a rank's connection are not valid elsewhere.
+  private static final byte[] BOUND = "rank".getBytes(StandardCharsets.US_ASCII);
 
   private final Socket socket;
   private final DataInputStream in;
@@ -47,9 +51,17 @@ public final class Connection implements AutoCloseable {
     }
   }
 
-  public synchronized void send(Hello hello) throws IOException {
+  /// Proves the token to the front, and sends the rank's hello.
+  public synchronized void greet(String token, Hello hello) throws IOException {
+    Proven.connect(in, out, token, BOUND);
     hello.write(out);
     out.flush();
+  }
+
+  /// Receives a rank's proof of the token, after the front's own, and its hello.
+  public synchronized Hello receiveHello(String token) throws IOException {
+    Proven.accept(in, out, token, BOUND);
+    return Hello.read(in);
   }
 
   public void readTimeoutMillis(int millis) throws IOException {

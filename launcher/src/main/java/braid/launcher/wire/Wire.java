@@ -10,7 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 
 /// Encoding of the parts of messages. Lengths are checked before memory is allocated.
-final class Wire {
+public final class Wire {
   /// Largest part of a message.
   private static final int MAX_BYTES = 1 << 28;
 
@@ -19,11 +19,11 @@ final class Wire {
 
   private Wire() {}
 
-  static void writeText(DataOutput out, String text) throws IOException {
+  public static void writeText(DataOutput out, String text) throws IOException {
     writeBytes(out, text.getBytes(StandardCharsets.UTF_8));
   }
 
-  static String readText(DataInput in) throws IOException {
+  public static String readText(DataInput in) throws IOException {
     return new String(readBytes(in), StandardCharsets.UTF_8);
   }
 

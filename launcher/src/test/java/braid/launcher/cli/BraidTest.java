@@ -99,6 +99,22 @@ class BraidTest {
             + " but was lots; the default is 4MiB",
         "--output-limit 1KiB|braid: --output-limit must be 16KiB to 1GiB but was 1024 bytes; the"
             + " default is 4MiB",
+        "--launcher ssh|braid: --launcher must be local, slurm, mpi or attach but was ssh",
+        "--launcher attach|braid: --launcher attach needs the number of ranks; try -n 4",
+        "--launcher attach -n 0|braid: -n must be a number of ranks, 1..4096, but was \"0\"; try 4",
+        "--launcher attach -n 2 --listen no.such.name|braid: --listen must be an address of this"
+            + " host but no.such.name is unknown; try 0.0.0.0",
+        "--launcher attach -n 2 --listen 127.0.0.1:x|braid: the port of --listen must be 0..65535"
+            + " but was x; leave it out for a free one",
+        "--launcher attach -n 2 --join-timeout soon|braid: --join-timeout must be a time of 1 s",
+        "--launcher attach -n 2 --launcher-options=-v|braid: --launcher-options has no effect with"
+            + " --launcher attach; try --launcher slurm or mpi",
+        "--launcher attach -n 2 --share-gpus|braid: --share-gpus is for the GPUs of this host;",
+        "--launcher attach -n 2 --starts 2|braid: --starts repeats a run on fresh ranks of this"
+            + " host; leave it out with --launcher",
+        "--listen 127.0.0.1|braid: --listen has no effect with --launcher local; try --launcher"
+            + " attach, slurm or mpi",
+        "--join braid.join|braid: --join has no effect with --launcher local; try --launcher",
         "--timeout 0|braid: --timeout must be a positive number of seconds but was 0; try --timeout"
             + " 600",
         "--cell-timeout x|braid: --cell-timeout must be a positive number of seconds but was x;",
@@ -188,7 +204,7 @@ class BraidTest {
     assertThat(ran.exitCode()).isEqualTo(2);
     assertThat(ran.err())
         .startsWith(
-            "braid: command must be one of run, exec, rerun, tune, calibrate, runs, compare, lab, kernel, doctor")
+            "braid: command must be one of run, exec, rerun, tune, calibrate, runs, compare, lab, rank, kernel, doctor")
         .endsWith("but was rnu; did you mean run? (see braid --help)\n");
     assertThat(Ran.here().err()).isEqualTo("braid: a command is missing (see braid --help)\n");
   }

@@ -1,7 +1,6 @@
 package braid.launcher.wire;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.model.MimeBundle;
 import java.io.ByteArrayInputStream;
@@ -84,21 +83,6 @@ class WireTest {
     var load = (ToRank.Load) ToRank.read(in(bytes.toByteArray()));
     assertThat(load.classes().getFirst().name()).isEqualTo("A");
     assertThat(load.classes().getFirst().bytes()).containsExactly(1, 2, 3);
-  }
-
-  @Test
-  void aHelloOfSomebodyElseIsRefusedBeforeMemoryIsTakenForIt() {
-    assertThatThrownBy(() -> Hello.read(in(new byte[] {'G', 'E', 'T', ' ', '/', 0, 0})))
-        .isInstanceOf(IOException.class)
-        .hasMessageContaining("not a Braid rank");
-  }
-
-  @Test
-  void aHelloWithAnotherTokenDoesNotMatch() {
-    var hello = new Hello("right", 0, 1, false);
-    assertThat(hello.hasToken("right")).isTrue();
-    assertThat(hello.hasToken("wrong")).isFalse();
-    assertThat(hello.hasToken("righ")).isFalse();
   }
 
   @Test

@@ -1,6 +1,7 @@
 package braid.internal.store;
 
 import braid.internal.rank.BlockedWait;
+import braid.internal.store.TokenProof.Side;
 import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
@@ -22,7 +23,7 @@ final class Frames {
   /// Room for the largest value of every member, for more members than a machine has GPUs.
   static final int MAX_FRAME_BYTES = 64 * Meeting.MAX_VALUE_BYTES;
 
-  /// Limit for a peer that has not yet sent its token.
+  /// Limit for a peer that has not yet proved the token.
   private static final int MAX_HELLO_BYTES = 4096;
 
   /// First words of a rank's and of the store's first frame. They differ, so that an echo is not
@@ -30,6 +31,9 @@ final class Frames {
   private static final int HELLO = 0x42524831;
 
   private static final int WELCOME = 0x42525731;
+
+  /// The proofs of a store's connection are not valid elsewhere.
+  private static final byte[] BOUND = "store".getBytes(StandardCharsets.US_ASCII);
 
   private final DataInputStream input;
   private final OutputStream out;
@@ -97,31 +101,62 @@ final class Frames {
     return new String(bytes(buffer), StandardCharsets.UTF_8);
   }
 
-  void sendHello(int rank, String token) throws IOException {
+  /// Greets the store as a rank; both prove the token. Returns the store's refusal; empty if it
+  /// accepts the rank.
+  String greet(int rank, String token) throws IOException {
+    var nonce = TokenProof.nonce();
     send(
         out -> {
           out.writeInt(HELLO);
           out.writeInt(rank);
-          put(out, token);
+          put(out, nonce);
         });
+    var challenge = first(WELCOME, "a store of braid");
+    var storeNonce = bytes(challenge);
+    var storeProof = bytes(challenge);
+    send(out -> put(out, TokenProof.proof(Side.CONNECTING, token, nonce, storeNonce, BOUND)));
+    var refusal = text(first(WELCOME, "a store of braid"));
+    // After the refusal, which says more.
+    if (refusal.isEmpty()
+        && !TokenProof.isSame(
+            TokenProof.proof(Side.ACCEPTING, token, nonce, storeNonce, BOUND), storeProof)) {
+      throw new IOException("it does not know the token of this session");
+    }
+    return refusal;
   }
 
-  /// Returns the rest of a rank's first frame: rank and token.
-  ByteBuffer receiveHello() throws IOException {
-    return first(HELLO, "a rank of braid");
+  /// A rank that connects.
+  ///
+  /// @param proven true if it knows the token
+  record Greeting(int rank, boolean proven) {}
+
+  /// Receives a rank's greeting and its proof of the token, after the store's own.
+  Greeting receiveGreeting(String token) throws IOException {
+    var hello = first(HELLO, "a rank of braid");
+    int rank = hello.getInt();
+    var rankNonce = bytes(hello);
+    var nonce = TokenProof.nonce();
+    send(
+        out -> {
+          out.writeInt(WELCOME);
+          put(out, nonce);
+          put(out, TokenProof.proof(Side.ACCEPTING, token, rankNonce, nonce, BOUND));
+        });
+    var frame = receive(MAX_HELLO_BYTES);
+    return new Greeting(
+        rank,
+        frame != null
+            && TokenProof.isSame(
+                TokenProof.proof(Side.CONNECTING, token, rankNonce, nonce, BOUND), bytes(frame)));
   }
 
-  /// Answers a rank's first frame; an empty refusal accepts the rank.
+  /// Ends the greeting; an empty refusal accepts the rank.
   void sendWelcome(String refusal) throws IOException {
     send(
         out -> {
           out.writeInt(WELCOME);
           put(out, refusal);
         });
-  }
-
-  String receiveWelcome() throws IOException {
-    return text(first(WELCOME, "a store of braid"));
   }
 
   private ByteBuffer first(int word, String peer) throws IOException {

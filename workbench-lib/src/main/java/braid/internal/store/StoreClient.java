@@ -39,8 +39,7 @@ public final class StoreClient implements Store {
       socket.connect(new InetSocketAddress(host, port), Math.toIntExact(CONNECT.toMillis()));
       socket.setSoTimeout(Math.toIntExact(CONNECT.toMillis()));
       var frames = new Frames(socket);
-      frames.sendHello(rank, token);
-      var refusal = frames.receiveWelcome();
+      var refusal = frames.greet(rank, token);
       if (!refusal.isEmpty()) {
         throw new BraidException(
             "the store at %s refused rank %d: %s".formatted(address, rank, refusal));

@@ -7,8 +7,6 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Set;
@@ -17,8 +15,8 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
 /// The meeting table of ranks that are processes, served on a port of the loopback interface. The
-/// process that starts the ranks holds it, and passes them its port and a token; a connection
-/// without the token is refused, with a line on both sides.
+/// process that starts the ranks holds it, and passes them its port and a token, which both ends of
+/// a connection prove; a connection without it is refused, with a line on both sides.
 public final class StoreServer implements AutoCloseable {
   /// Time limit of a connection's greeting.
   private static final Duration HELLO = Duration.ofSeconds(10);
@@ -28,7 +26,7 @@ public final class StoreServer implements AutoCloseable {
 
   private static final Duration CLOSE_PATIENCE = Duration.ofSeconds(1);
 
-  private final byte[] token;
+  private final String token;
   private final FoldedLog log;
   private final ServerSocket listener;
   private final Thread acceptor =
@@ -40,7 +38,7 @@ public final class StoreServer implements AutoCloseable {
   private volatile boolean closed;
 
   private StoreServer(String token, Consumer<String> log, ServerSocket listener) {
-    this.token = token.getBytes(StandardCharsets.UTF_8);
+    this.token = token;
     this.log = new FoldedLog(log);
     this.listener = listener;
   }
@@ -143,10 +141,10 @@ public final class StoreServer implements AutoCloseable {
   /// Returns the rank that connects; -1 if it is refused.
   private int welcome(Socket socket, Frames frames) throws IOException {
     socket.setSoTimeout(Math.toIntExact(HELLO.toMillis()));
-    var hello = frames.receiveHello();
-    int rank = hello.getInt();
+    var greeting = frames.receiveGreeting(token);
+    int rank = greeting.rank();
     var refusal =
-        !MessageDigest.isEqual(token, Frames.bytes(hello))
+        !greeting.proven()
             ? "wrong token; is BRAID_TOKEN from the session that listens here?"
             : rank < 0
                 ? "a rank must be 0 or more but was " + rank

@@ -23,7 +23,11 @@ public record Env(Map<String, String> variables) {
               + "|LD_LIBRARY_PATH|LD_PRELOAD|JAVA_HOME|VIRTUAL_ENV|CONDA_PREFIX");
 
   private static final Pattern SECRET =
-      Pattern.compile("TOKEN|SECRET|PASSW|CREDENTIAL|KEY|AUTH", Pattern.CASE_INSENSITIVE);
+      Pattern.compile(
+          "TOKEN|SECRET|PASSW|CREDENTIAL|KEY|AUTH|BRAID_JOIN", Pattern.CASE_INSENSITIVE);
+
+  private static final Pattern OF_ONE_HOST =
+      Pattern.compile("BRAID_(RANK|RANKS|HOST|CACHE|LIBRARIES|JAVA_HOME|SCREENSHOTS)");
 
   public Env {
     variables = Map.copyOf(variables);
@@ -40,6 +44,36 @@ public record Env(Map<String, String> variables) {
 
   public Optional<String> ranks() {
     return get(RANKS);
+  }
+
+  /// Address and secret by which ranks join, if they are given ahead.
+  public Optional<String> join() {
+    return get("BRAID_JOIN");
+  }
+
+  /// Returns variables of Braid that ranks on other hosts get too: without those that name a place,
+  /// a file or a secret.
+  public SortedMap<String, String> forHosts() {
+    var kept = new TreeMap<String, String>();
+    variables.forEach(
+        (name, value) -> {
+          if (name.startsWith("BRAID_")
+              && !OF_ONE_HOST.matcher(name).matches()
+              && !SECRET.matcher(name).find()) {
+            kept.put(name, value);
+          }
+        });
+    return kept;
+  }
+
+  /// Number of tasks of this process's allocation by Slurm.
+  public Optional<String> slurmTasks() {
+    return get("SLURM_NTASKS");
+  }
+
+  /// Number of hosts of this process's allocation by Slurm; empty without one.
+  public Optional<String> slurmHosts() {
+    return get("SLURM_JOB_NUM_NODES");
   }
 
   /// Jupyter's process, which sets this variable for its kernels.

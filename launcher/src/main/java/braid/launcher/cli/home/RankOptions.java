@@ -5,12 +5,14 @@ import braid.launcher.machine.RankCount;
 import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
 import braid.model.BackendKind;
+import braid.model.BraidException;
 import braid.model.Link;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /// Options of all commands that start ranks.
@@ -52,6 +54,8 @@ public final class RankOptions {
               + " the rest is counted. Default: 4MiB.")
   private @Nullable String outputLimit;
 
+  @Mixin private HostOptions hosts = new HostOptions();
+
   /// Returns the options of ranks that start now: from the command line, else the environment, else
   /// by default.
   public SessionOptions session(Env env, RankCount machine, Path home) {
@@ -59,14 +63,25 @@ public final class RankOptions {
   }
 
   private SessionOptions options(int count, Env env, RankCount machine, Path home) {
+    if (!hosts.isLocal() && shareGpus) {
+      throw new BraidException(
+          "%s is for the GPUs of this host; leave it out with %s"
+              .formatted(SHARE_GPUS, HostOptions.LAUNCHER));
+    }
     var choice =
-        BackendChoice.of(
-            requestedBackend(env), backendSource(), count, machine.gpus(), sharing(env));
-    var options = new SessionOptions(count, choice, link(env), home);
+        hosts.isLocal()
+            ? BackendChoice.of(
+                requestedBackend(env), backendSource(), count, machine.gpus(), sharing(env))
+            : hosts.backend(requestedBackend(env), backendSource());
+    var local = new SessionOptions(count, choice, link(env), home);
+    var options = hosts.isLocal() ? local : local.starter(hosts.starter(count, env));
     return outputLimit == null ? options : options.outputLimit(OutputLimit.parse(outputLimit));
   }
 
   private int count(Env env, RankCount machine) {
+    if (!hosts.isLocal()) {
+      return hosts.count(Optional.ofNullable(ranks), env);
+    }
     return requestedRanks(machine)
         .or(() -> env.ranks().map(text -> machine.parse("BRAID_RANKS", text)))
         .orElseGet(() -> machine.byDefault(requestedBackend(env)));
@@ -75,14 +90,22 @@ public final class RankOptions {
   /// Returns the options of a kernel, whose command line was stored long before: BRAID_RANKS
   /// overrides its rank count.
   public SessionOptions ofKernel(Env env, RankCount machine) {
-    var count = env.ranks().map(text -> machine.parse("BRAID_RANKS", text));
+    var count =
+        hosts.isLocal()
+            ? env.ranks().map(text -> machine.parse("BRAID_RANKS", text))
+            : Optional.<Integer>empty();
     return options(
         count.orElseGet(() -> count(env, machine)), env, machine, Path.of("").toAbsolutePath());
   }
 
   /// Returns the value of `-n`, checked; empty if it is absent.
   public Optional<Integer> requestedRanks(RankCount machine) {
-    return Optional.ofNullable(ranks).map(text -> machine.parse("-n", text));
+    return Optional.ofNullable(ranks)
+        .map(
+            text ->
+                hosts.isLocal()
+                    ? machine.parse("-n", text)
+                    : hosts.count(Optional.of(text), Env.here()));
   }
 
   private BackendKind requestedBackend(Env env) {
@@ -133,6 +156,17 @@ public final class RankOptions {
     if (outputLimit != null) {
       arguments.addAll(List.of(OutputLimit.OPTION, outputLimit));
     }
+    arguments.addAll(hosts.arguments());
     return arguments;
+  }
+
+  /// Returns true if this process starts the ranks itself.
+  public boolean areLocal() {
+    return hosts.isLocal();
+  }
+
+  /// Ends what the options have started: the agents of ranks that others started.
+  public void close() {
+    hosts.close();
   }
 }

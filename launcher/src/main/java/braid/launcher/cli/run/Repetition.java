@@ -11,6 +11,7 @@ import braid.launcher.machine.RankCount;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.output.OutputLimit;
+import braid.launcher.ranks.LocalRanks;
 import braid.launcher.session.SessionOptions;
 import braid.model.BackendKind;
 import braid.model.BraidException;
@@ -68,6 +69,12 @@ public final class Repetition {
       throw new BraidException(
           "a run must have kept its notebook to be repeated but %s was a session in Jupyter; save the notebook and try braid run"
               .formatted(before.id()));
+    }
+    var launcher = before.text("session.launcher");
+    if (launcher.isPresent()) {
+      throw new BraidException(
+          "a run must have had ranks of this host to be repeated but %s had those of %s; run %s by braid run --launcher"
+              .formatted(before.id(), launcher.get(), kept()));
     }
     original = Path.of(before.text("notebook.path").orElse(kept().toString()));
     options = options(before, env.machine(), home);
@@ -141,7 +148,8 @@ public final class Repetition {
             .text("session.untilDecidedSeconds")
             .filter(text -> text.matches("[1-9][0-9]{0,8}"))
             .map(text -> Duration.ofSeconds(Long.parseLong(text))),
-        before.texts("session.variables"));
+        before.texts("session.variables"),
+        LocalRanks.HERE);
   }
 
   /// Prints what has changed since the run.

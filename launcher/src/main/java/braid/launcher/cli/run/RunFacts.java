@@ -9,6 +9,7 @@ import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.ParameterCell;
 import braid.launcher.output.OutputLimit;
+import braid.launcher.ranks.LocalRanks;
 import braid.launcher.session.SessionOptions;
 import braid.model.Link;
 import braid.model.MemoryKind;
@@ -90,6 +91,9 @@ public final class RunFacts {
     session.addProperty("ranks", options.ranks());
     session.addProperty("backend", options.backend().kind().toString());
     session.addProperty("why", options.backend().why());
+    if (options.starter() != LocalRanks.HERE) {
+      session.addProperty("launcher", options.starter().description());
+    }
     if (options.backend().sharesGpus()) {
       session.addProperty("sharedGpus", options.backend().why());
     }

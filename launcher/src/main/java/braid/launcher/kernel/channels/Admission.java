@@ -1,5 +1,6 @@
 package braid.launcher.kernel.channels;
 
+import braid.launcher.machine.SocketOwner;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -47,16 +48,16 @@ final class Admission {
   private static final int WINDOW_ACCEPTS = 20;
   private static final int LOOK_UP_PARTS = 20;
 
-  private final Predicate<Owner> isOwn;
+  private final Predicate<SocketOwner> isOwn;
   private final int maxPeers;
-  private final Set<Owner> proven = new HashSet<>();
+  private final Set<SocketOwner> proven = new HashSet<>();
   private long windowStartNanos = System.nanoTime();
   private int windowBytes;
   private int windowAccepts;
   private long acceptAgainNanos = windowStartNanos;
 
   /// @param isOwn accepts owners that need no key to be trusted
-  Admission(Predicate<Owner> isOwn) throws IOException {
+  Admission(Predicate<SocketOwner> isOwn) throws IOException {
     this.isOwn = isOwn;
     maxPeers = Math.clamp(freeDescriptors() / 2, 16, MAX_PEERS);
   }
@@ -81,7 +82,7 @@ final class Admission {
     return isTrusted(peer.owner);
   }
 
-  private boolean isTrusted(Owner owner) {
+  private boolean isTrusted(SocketOwner owner) {
     return isOwn.test(owner) || proven.contains(owner);
   }
 
@@ -145,9 +146,9 @@ final class Admission {
 
   /// Reads the table of sockets, which is slow while strangers leave thousands there. So it may
   /// take one part of the time.
-  Owner.Sockets lookUp() {
+  SocketOwner.Sockets lookUp() {
     long start = System.nanoTime();
-    var sockets = Owner.Sockets.now();
+    var sockets = SocketOwner.Sockets.now();
     long end = System.nanoTime();
     acceptAgainNanos = end + LOOK_UP_PARTS * (end - start);
     return sockets;

@@ -1,5 +1,6 @@
 package braid.launcher.kernel.channels;
 
+import braid.launcher.machine.SocketOwner;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.net.StandardSocketOptions;
@@ -129,7 +130,7 @@ public final class Channels implements AutoCloseable {
   ///
   /// @throws BraidException if the connection file requests something unavailable
   public Channels(KernelConnectionProperties connection, Receiver receiver) {
-    this(connection, receiver, STALLED, Owner::isOwn);
+    this(connection, receiver, STALLED, SocketOwner::isOwn);
   }
 
   /// @param isOwn accepts owners that need no key to be trusted
@@ -137,7 +138,7 @@ public final class Channels implements AutoCloseable {
       KernelConnectionProperties connection,
       Receiver receiver,
       Duration stalledAfter,
-      Predicate<Owner> isOwn) {
+      Predicate<SocketOwner> isOwn) {
     this.receiver = receiver;
     var transport = connection.getTransport();
     if (!List.of("tcp", "ipc").contains(transport)) {
@@ -265,7 +266,7 @@ public final class Channels implements AutoCloseable {
       }
       // Reset before the tasks are read: a later task wakes the selector again.
       woken.set(false);
-      var sockets = Optional.<Owner.Sockets>empty();
+      var sockets = Optional.<SocketOwner.Sockets>empty();
       for (var key : selector.selectedKeys()) {
         if (key.attachment() instanceof Channel channel) {
           if (sockets.isEmpty()) {
@@ -311,7 +312,7 @@ public final class Channels implements AutoCloseable {
     }
   }
 
-  private void accept(Channel channel, Owner.Sockets sockets) {
+  private void accept(Channel channel, SocketOwner.Sockets sockets) {
     try {
       while (admission.mayAccept()) {
         var socket = listeners.accept(channel);
@@ -329,9 +330,9 @@ public final class Channels implements AutoCloseable {
     pause();
   }
 
-  private void welcome(Channel channel, SocketChannel socket, Owner.Sockets sockets) {
+  private void welcome(Channel channel, SocketChannel socket, SocketOwner.Sockets sockets) {
     try {
-      var from = Owner.of(socket, sockets);
+      var from = SocketOwner.of(socket, sockets);
       admission.checkRoom(peers.size());
       socket.configureBlocking(false);
       if (socket.supportedOptions().contains(StandardSocketOptions.TCP_NODELAY)) {

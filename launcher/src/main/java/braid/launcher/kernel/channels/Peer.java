@@ -1,5 +1,6 @@
 package braid.launcher.kernel.channels;
 
+import braid.launcher.machine.SocketOwner;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
@@ -65,7 +66,7 @@ final class Peer {
   private static final long MAX_SKIMMED_BYTES = 1L << 32;
 
   final Channel channel;
-  final Owner owner;
+  final SocketOwner owner;
   final SocketChannel socket;
   final SelectionKey key;
   byte[] identity;
@@ -92,7 +93,13 @@ final class Peer {
   private MessageCodec.@Nullable Skim skim;
   private long queuedBytes;
 
-  Peer(Channel channel, Owner owner, SocketChannel socket, SelectionKey key, byte[] name, Sink s) {
+  Peer(
+      Channel channel,
+      SocketOwner owner,
+      SocketChannel socket,
+      SelectionKey key,
+      byte[] name,
+      Sink s) {
     this.channel = channel;
     this.owner = owner;
     this.socket = socket;

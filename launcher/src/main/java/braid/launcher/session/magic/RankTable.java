@@ -35,7 +35,7 @@ public final class RankTable {
       grid.row(
           Integer.toString(rank.rank()),
           Long.toString(rank.pid()),
-          host,
+          rank.host().isEmpty() ? host : rank.host(),
           backend.device(rank.rank()),
           state(rank, waits),
           beat.map(b -> "%d MiB".formatted(b.pong().residentBytes() >> 20)).orElse("?"),

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.selftest.Sweep;
+import braid.launcher.machine.SocketOwner;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.io.ByteArrayOutputStream;
@@ -242,7 +243,8 @@ class ChannelsTest {
   void aClientThatReadsNothingHoldsUpNeitherOutputNorOthers() throws Exception {
     var connection = connection();
     try (var context = new ZContext();
-        var channels = new Channels(connection, (_, _) -> {}, PAUSE.dividedBy(2), Owner::isOwn)) {
+        var channels =
+            new Channels(connection, (_, _) -> {}, PAUSE.dividedBy(2), SocketOwner::isOwn)) {
       context.setLinger(0);
       channels.start();
       var stuck = subscriber(context, channels, connection.getIopubPort());

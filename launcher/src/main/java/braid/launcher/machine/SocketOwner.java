@@ -1,4 +1,4 @@
-package braid.launcher.kernel.channels;
+package braid.launcher.machine;
 
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -18,8 +18,8 @@ import java.util.List;
 ///
 /// @param address empty for a Unix socket
 /// @param uid number of the user; [#UNKNOWN] for a connection from another machine
-record Owner(String address, int uid) {
-  static final int UNKNOWN = -1;
+public record SocketOwner(String address, int uid) {
+  public static final int UNKNOWN = -1;
 
   private static final int ROOT = 0;
   private static final int UID_FIELD = 7;
@@ -29,8 +29,8 @@ record Owner(String address, int uid) {
       List.of(Path.of("/proc/net/tcp"), Path.of("/proc/net/tcp6"));
 
   /// Sockets of this machine at one moment, as lines of Linux's tables.
-  record Sockets(List<String> lines) {
-    static Sockets now() {
+  public record Sockets(List<String> lines) {
+    public static Sockets now() {
       var lines = new ArrayList<String>();
       for (var table : TABLES) {
         try {
@@ -43,9 +43,9 @@ record Owner(String address, int uid) {
     }
   }
 
-  static Owner of(SocketChannel connection, Sockets sockets) throws IOException {
+  public static SocketOwner of(SocketChannel connection, Sockets sockets) throws IOException {
     if (connection.getLocalAddress() instanceof UnixDomainSocketAddress) {
-      return new Owner("", SELF);
+      return new SocketOwner("", SELF);
     }
     var remote = (InetSocketAddress) connection.getRemoteAddress();
     var name = remote.getAddress().getHostAddress();
@@ -55,15 +55,15 @@ record Owner(String address, int uid) {
       if (line.contains(from) && line.contains(to)) {
         var fields = line.strip().split("\\s+", -1);
         if (isThat(fields[1], from) && isThat(fields[2], to) && fields[3].equals(ESTABLISHED)) {
-          return new Owner(name, Integer.parseUnsignedInt(fields[UID_FIELD]));
+          return new SocketOwner(name, Integer.parseUnsignedInt(fields[UID_FIELD]));
         }
       }
     }
-    return new Owner(name, UNKNOWN);
+    return new SocketOwner(name, UNKNOWN);
   }
 
   /// Returns true of this process's user and of root, who can do more than connect.
-  boolean isOwn() {
+  public boolean isOwn() {
     return uid == ROOT || uid == SELF;
   }
 

@@ -1,0 +1,240 @@
+package braid.launcher.hosts;
+
+import braid.launcher.ranks.ProcessState;
+import braid.launcher.ranks.RankJvm;
+import braid.model.BraidException;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.ProtocolException;
+import java.net.SocketTimeoutException;
+import java.security.cert.CertificateException;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/// `braid rank`: joins a front as one rank, and starts the rank's process each time that the front
+/// asks. The process connects to ports of its own host; its connections and its output go through
+/// this agent's links. Ends with the run, and kills the process when the front is lost.
+public final class RankAgent {
+  /// Longest silence of the front, which sends a beat per second.
+  static final Duration FRONT_SILENCE = Duration.ofSeconds(15);
+
+  /// Time for a killed process to end, which a driver may delay.
+  private static final Duration KILL_PATIENCE = Duration.ofSeconds(10);
+
+  private static final Duration RETRY = Duration.ofMillis(300);
+
+  private final JoinKey key;
+  private final RankPlace place;
+  private final String version;
+  private final Map<String, String> variables;
+  private final Consumer<String> log;
+  private volatile @Nullable Running running;
+
+  /// A process with its tunnels.
+  private record Running(int start, Process process, Tunnel front, Tunnel store) {}
+
+  /// @param variables environment of this process
+  public RankAgent(
+      JoinKey key,
+      RankPlace place,
+      String version,
+      Map<String, String> variables,
+      Consumer<String> log) {
+    this.key = key;
+    this.place = place;
+    this.version = version;
+    this.variables = Map.copyOf(variables);
+    this.log = log;
+  }
+
+  /// Serves the front until the run is over.
+  ///
+  /// @param patience time for the front to listen
+  /// @throws BraidException if the front refuses this rank
+  /// @throws IOException if the front cannot be reached, or is lost
+  public void run(Duration patience) throws IOException {
+    var hook = new Thread(this::kill, "braid-rank-end");
+    Runtime.getRuntime().addShutdownHook(hook);
+    try (var link = connect(patience)) {
+      link.send(
+          new LinkMessage.Join(
+              version, place.host(), place.rank(), place.size(), ProcessHandle.current().pid()));
+      if (!(LinkMessage.read(link.in()) instanceof LinkMessage.Answered(var refusal))) {
+        throw new IOException("the front at " + key + " does not answer");
+      }
+      if (!refusal.isEmpty()) {
+        throw new BraidException(
+            "the front at %s refused rank %d: %s".formatted(key, place.rank(), refusal));
+      }
+      link.silence(FRONT_SILENCE);
+      while (serve(LinkMessage.read(link.in()), link)) {}
+    } catch (SocketTimeoutException e) {
+      throw new IOException(
+          "the front at %s has been silent for %d s".formatted(key, FRONT_SILENCE.toSeconds()), e);
+    } catch (EOFException e) {
+      throw new IOException("the front at " + key + " has ended", e);
+    } finally {
+      kill();
+      removeUnlessRunning(hook);
+    }
+  }
+
+  private static void removeUnlessRunning(Thread hook) {
+    try {
+      Runtime.getRuntime().removeShutdownHook(hook);
+    } catch (IllegalStateException e) {
+      // The process is ending.
+    }
+  }
+
+  private Link connect(Duration patience) throws IOException {
+    long deadline = System.nanoTime() + patience.toNanos();
+    while (true) {
+      try {
+        return Link.connect(key);
+      } catch (IOException e) {
+        boolean foreign =
+            e instanceof ProtocolException || e.getCause() instanceof CertificateException;
+        if (foreign || System.nanoTime() > deadline) {
+          throw new BraidException(
+              "rank %d cannot join the front at %s%s: %s; is the front running, and is the key its own?"
+                  .formatted(
+                      place.rank(),
+                      key,
+                      foreign ? "" : " within %d s".formatted(patience.toSeconds()),
+                      e.getMessage()),
+              e);
+        }
+        LockSupport.parkNanos(RETRY.toNanos());
+      }
+    }
+  }
+
+  /// Returns false after the last message.
+  private boolean serve(LinkMessage message, Link link) throws IOException {
+    switch (message) {
+      case LinkMessage.Beat beat -> link.send(new LinkMessage.Alive(beat.number(), state()));
+      case LinkMessage.Start start -> start(start, link);
+      case LinkMessage.Kill kill -> {
+        var current = running;
+        if (current != null && current.start == kill.start()) {
+          current.process.destroyForcibly();
+        }
+      }
+      case LinkMessage.End() -> {
+        return false;
+      }
+      default -> throw new IOException("a front must not send " + message.getClass());
+    }
+    return true;
+  }
+
+  private ProcessState state() {
+    var current = running;
+    return current == null
+        ? LinkMessage.NO_PROCESS
+        : ProcessState.of(current.process.pid()).orElse(LinkMessage.NO_PROCESS);
+  }
+
+  private void start(LinkMessage.Start start, Link link) throws IOException {
+    kill();
+    try {
+      var front = tunnel(start, LinkMessage.Stream.FRONT);
+      var store = tunnel(start, LinkMessage.Stream.STORE);
+      var builder = new ProcessBuilder(RankJvm.command(start.kind(), front.port()));
+      builder.environment().clear();
+      builder.environment().putAll(environment(start, store.port()));
+      var process = builder.start();
+      running = new Running(start.start(), process, front, store);
+      link.send(new LinkMessage.Started(start.start(), process.pid()));
+      carry(start, LinkMessage.Stream.STDOUT, process.getInputStream());
+      carry(start, LinkMessage.Stream.STDERR, process.getErrorStream());
+      // Not `Process.onExit`, which needs a thread of the common pool.
+      Thread.ofPlatform()
+          .daemon()
+          .name("braid-rank-exit")
+          .start(() -> awaitExit(start.start(), process, link));
+    } catch (IOException e) {
+      link.send(new LinkMessage.Exited(start.start(), 1, String.valueOf(e.getMessage())));
+    }
+  }
+
+  private Tunnel tunnel(LinkMessage.Start start, LinkMessage.Stream stream) throws IOException {
+    return new Tunnel(key, new LinkMessage.Carry(place.rank(), start.start(), stream));
+  }
+
+  /// Variables of the process. The join key stays with the agent.
+  private Map<String, String> environment(LinkMessage.Start start, int storePort) {
+    var all = new HashMap<>(start.defaults());
+    all.putAll(variables);
+    all.putAll(start.environment());
+    all.put("MASTER_ADDR", "127.0.0.1");
+    all.put("MASTER_PORT", Integer.toString(storePort));
+    all.put("BRAID_TOKEN", start.token());
+    all.remove(JoinKey.VARIABLE);
+    if (!start.environment().containsKey("BRAID_HOST")) {
+      all.remove("BRAID_HOST");
+    }
+    return all;
+  }
+
+  private void carry(LinkMessage.Start start, LinkMessage.Stream stream, InputStream output) {
+    Thread.ofPlatform()
+        .daemon()
+        .name("braid-rank-" + stream)
+        .start(
+            () -> {
+              try (var link = Link.connect(key)) {
+                link.send(new LinkMessage.Carry(place.rank(), start.start(), stream));
+                link.silence(Duration.ZERO);
+                link.copy(output);
+              } catch (IOException e) {
+                log.accept("the output of rank %d is lost: %s".formatted(place.rank(), e));
+                drain(output);
+              }
+            });
+  }
+
+  /// Reads output that nobody receives, so that the process does not wait for room in its pipe.
+  private static void drain(InputStream output) {
+    try {
+      output.transferTo(OutputStream.nullOutputStream());
+    } catch (IOException e) {
+      // The process has ended.
+    }
+  }
+
+  private void awaitExit(int start, Process process, Link link) {
+    try {
+      link.send(new LinkMessage.Exited(start, process.waitFor(), ""));
+    } catch (IOException e) {
+      // The front has ended.
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void kill() {
+    var current = running;
+    if (current == null) {
+      return;
+    }
+    running = null;
+    current.process.destroyForcibly();
+    try (var _ = current.front;
+        var _ = current.store) {
+      current.process.waitFor(KILL_PATIENCE.toSeconds(), TimeUnit.SECONDS);
+    } catch (IOException e) {
+      log.accept("a tunnel of rank %d did not close: %s".formatted(place.rank(), e));
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,60 @@
+package braid.launcher.hosts;
+
+import braid.launcher.machine.SocketOwner;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.time.Duration;
+
+/// A port of the loopback interface whose connections lead to the front. Only processes of this
+/// user are let through; they prove their token to the front itself.
+final class Tunnel implements AutoCloseable {
+  private final ServerSocketChannel listener;
+  private final JoinKey key;
+  private final LinkMessage.Carry opening;
+
+  Tunnel(JoinKey key, LinkMessage.Carry opening) throws IOException {
+    this.key = key;
+    this.opening = opening;
+    listener = ServerSocketChannel.open();
+    listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+    Thread.ofPlatform().daemon().name("braid-tunnel").start(this::accept);
+  }
+
+  int port() throws IOException {
+    return ((InetSocketAddress) listener.getLocalAddress()).getPort();
+  }
+
+  private void accept() {
+    while (listener.isOpen()) {
+      try {
+        var local = listener.accept();
+        Thread.ofVirtual().name("braid-tunnel-link").start(() -> serve(local));
+      } catch (IOException e) {
+        // Closed, or a connection that was given up before it was accepted.
+      }
+    }
+  }
+
+  private void serve(SocketChannel local) {
+    try (local) {
+      if (SocketOwner.of(local, SocketOwner.Sockets.now()).isOwn()) {
+        local.socket().setTcpNoDelay(true);
+        try (var link = Link.connect(key)) {
+          link.send(opening);
+          link.silence(Duration.ZERO);
+          link.join(local.socket());
+        }
+      }
+    } catch (IOException e) {
+      // The process finds its connection closed, as if the front had ended.
+    }
+  }
+
+  @Override
+  public void close() throws IOException {
+    listener.close();
+  }
+}
