@@ -56,6 +56,21 @@ public final class LocalRanks {
     if (ranks < 1) {
       throw new BraidException("ranks must be 1 or more but was %d; try 4".formatted(ranks));
     }
+    run(ranks, link, List.of(), body);
+  }
+
+  /// Runs the body on one rank per name. Ranks of the same name share memory; the others reach each
+  /// other's memory by UCX, as ranks of several hosts do.
+  public static void run(List<String> hosts, Body body) {
+    Given.check("hosts", hosts);
+    Given.check("body", body);
+    if (hosts.isEmpty()) {
+      throw new BraidException("hosts must name 1 or more but has none; pass one name per rank");
+    }
+    run(hosts.size(), Link.UNLIMITED, hosts, body);
+  }
+
+  private static void run(int ranks, Link link, List<String> hosts, Body body) {
     var table = new MeetingTable();
     var token = UUID.randomUUID().toString();
     var contexts = new ArrayList<RankContext>();
@@ -66,6 +81,7 @@ public final class LocalRanks {
               new Env(
                   place,
                   place,
+                  hosts.isEmpty() ? Optional.empty() : Optional.of(hosts.get(rank)),
                   Optional.empty(),
                   BackendKind.HOST,
                   false,
@@ -80,10 +96,10 @@ public final class LocalRanks {
               token,
               table));
     }
-    run(contexts, body);
+    together(contexts, body);
   }
 
-  private static void run(List<RankContext> contexts, Body body) {
+  private static void together(List<RankContext> contexts, Body body) {
     var failures = new ConcurrentLinkedQueue<Throwable>();
     var ended = ConcurrentHashMap.<RankContext>newKeySet();
     var threads =

@@ -15,6 +15,7 @@ import braid.internal.resource.SymmetricSource;
 import braid.internal.store.Meeting;
 import braid.model.BackendKind;
 import braid.model.BraidException;
+import braid.model.Host;
 import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Place;
@@ -143,6 +144,25 @@ public final class ProcessGroup implements AutoCloseable {
   /// Returns the members' ranks in the world, by their rank in this group.
   public List<Integer> members() {
     return members;
+  }
+
+  /// Returns the hosts of the members, each with its ranks in this group. The first call waits
+  /// until every rank of the world has started.
+  public List<Host> hosts() {
+    return context.hosts().members(members);
+  }
+
+  /// Returns the group of those members that are on this rank's host: `host0`, `host1`, in the
+  /// order of [#hosts].
+  public ProcessGroup local() {
+    checkMember();
+    var hosts = hosts();
+    int number = 0;
+    while (!hosts.get(number).ranks().contains(rank)) {
+      number++;
+    }
+    return subset(
+        "host" + number, hosts.get(number).ranks().stream().mapToInt(Integer::intValue).toArray());
   }
 
   /// Waits until every member has reached the barrier.

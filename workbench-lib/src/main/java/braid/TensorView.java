@@ -84,7 +84,7 @@ public final class TensorView implements Tensor {
 
   /// Returns the memory itself, if the host can read it; of a multicast, this rank's.
   public MemorySegment segment() {
-    if (!access.direct()) {
+    if (!access.reaches(places.getFirst())) {
       throw new BraidException(
           "the host cannot read the memory of this %s %s itself; use toFloats() or copyFrom(...)"
               .formatted(text(shape), dtype));

@@ -80,6 +80,7 @@ class FloorsTest {
               "ground",
               "braid.internal.json",
               "braid.internal.work",
+              "braid.internal.remote",
               "braid.internal.shared",
               "braid.internal.resource",
               "braid.internal.store",

@@ -173,7 +173,7 @@ class PooledMemoryTest {
     }
 
     @Override
-    public void zero(SymmetricMemory memory) {}
+    public void zero(MemorySegment part) {}
   }
 
   private static BufferPool pool(ProcessGroup group, Room room) {

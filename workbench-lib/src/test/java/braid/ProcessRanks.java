@@ -5,6 +5,7 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -23,6 +24,19 @@ final class ProcessRanks {
   /// Runs a main class on every rank and waits for all of them.
   static List<Ended> run(int ranks, Map<String, String> more, Class<?> main, String... arguments)
       throws IOException, InterruptedException {
+    return run(ranks, List.of(), more, main, arguments);
+  }
+
+  /// Runs a main class on a rank of each of these hosts, as [#run] does.
+  static List<Ended> run(
+      List<String> hosts, Map<String, String> more, Class<?> main, String... arguments)
+      throws IOException, InterruptedException {
+    return run(hosts.size(), hosts, more, main, arguments);
+  }
+
+  private static List<Ended> run(
+      int ranks, List<String> hosts, Map<String, String> more, Class<?> main, String... arguments)
+      throws IOException, InterruptedException {
     var token = UUID.randomUUID().toString();
     var processes = new ArrayList<Process>();
     var outputs = new ArrayList<File>();
@@ -30,7 +44,11 @@ final class ProcessRanks {
       for (int rank = 0; rank < ranks; rank++) {
         var output = File.createTempFile("braid-rank-", ".txt");
         outputs.add(output);
-        processes.add(start(rank, ranks, token, store.port(), more, output, main, arguments));
+        var variables = new HashMap<>(more);
+        if (!hosts.isEmpty()) {
+          variables.put("BRAID_HOST", hosts.get(rank));
+        }
+        processes.add(start(rank, ranks, token, store.port(), variables, output, main, arguments));
       }
       var ended = new ArrayList<Ended>();
       for (int rank = 0; rank < ranks; rank++) {

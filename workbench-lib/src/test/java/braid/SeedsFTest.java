@@ -3,18 +3,16 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.internal.context.RankContext;
-import braid.internal.rank.Env;
+import braid.internal.remote.Hosts;
 import braid.internal.selftest.CaseContext;
 import braid.internal.selftest.MemoryCase;
-import braid.internal.store.MeetingTable;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.MemoryKind;
 import braid.natives.load.Feature;
 import braid.selftest.SelfTest;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -103,7 +101,9 @@ class SeedsFTest {
 
   @Test
   void f8EveryKindOfMemoryNamesItsSpan() {
-    assertThat(Capabilities.kinds()).allMatch(kind -> kind.span() == MemoryKind.Span.ONE_HOST);
+    assertThat(Capabilities.kinds())
+        .allMatch(kind -> kind.span(BackendKind.CUDA) == MemoryKind.Span.ONE_HOST);
+    assertThat(MemoryKind.NATIVE.span(BackendKind.HOST)).isEqualTo(MemoryKind.Span.BOTH);
     assertThat(MemoryKind.Span.ONE_HOST.covers(1)).isTrue();
     assertThat(MemoryKind.Span.ONE_HOST.covers(2)).isFalse();
     assertThat(MemoryKind.Span.SEVERAL_HOSTS.covers(1)).isFalse();
@@ -114,24 +114,13 @@ class SeedsFTest {
 
   @Test
   void f8MemoryBeyondItsSpanIsRefused() {
-    var variables =
-        Map.of(
-            "RANK", "1",
-            "WORLD_SIZE", "6",
-            "LOCAL_RANK", "1",
-            "LOCAL_WORLD_SIZE", "2",
-            "BRAID_BACKEND", "host",
-            "MASTER_PORT", "1",
-            "BRAID_TOKEN", "t");
-    var context = RankContext.ofThread(Env.read(variables), "t", new MeetingTable());
-    try {
-      assertThat(context.memory(null, List.of(2, 3))).isEqualTo(MemoryKind.NATIVE);
-      assertThatThrownBy(() -> context.memory(MemoryKind.NATIVE, List.of(0, 1, 2, 5)))
-          .isInstanceOf(BraidException.class)
-          .hasMessage(
-              "memory kind native spans one host but ranks [0, 1, 2, 5] are on 3 hosts; make a group of the ranks of one host");
-    } finally {
-      context.close();
-    }
+    var hosts = new Hosts(List.of("a", "b", "c"), List.of(0, 0, 1, 1, 2, 2));
+    hosts.requireSpan(MemoryKind.IPC, BackendKind.CUDA, List.of(2, 3));
+    hosts.requireSpan(MemoryKind.NATIVE, BackendKind.HOST, List.of(0, 1, 2, 5));
+    assertThatThrownBy(
+            () -> hosts.requireSpan(MemoryKind.NATIVE, BackendKind.CUDA, List.of(0, 1, 2, 5)))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "memory kind native spans one host but ranks [0, 1, 2, 5] are on 3 hosts; make a group of the ranks of one host: world.local()");
   }
 }

@@ -49,6 +49,9 @@ public final class LibC {
   private static final FunctionDescriptor AT_EXIT =
       FunctionDescriptor.of(ValueLayout.JAVA_INT, POINTER, POINTER, POINTER);
 
+  private static final int POLL_BYTES = 8;
+  private static final short POLL_IN = 1;
+
   private LibC() {}
 
   /// Makes the process end with this code, however it is ended: by `Runtime.halt` and `exit` of
@@ -147,6 +150,27 @@ public final class LibC {
     } catch (Throwable e) {
       throw unexpected(e);
     }
+  }
+
+  /// Sleeps until the descriptor can be read, for at most that time. May return early.
+  public static void awaitReadable(int descriptor, int milliseconds) {
+    try (var arena = Arena.ofConfined()) {
+      var one = arena.allocate(POLL_BYTES, Integer.BYTES);
+      one.set(ValueLayout.JAVA_INT, 0, descriptor);
+      one.set(ValueLayout.JAVA_SHORT, Integer.BYTES, POLL_IN);
+      var _ = (int) Poll.CALL.invokeExact(one, 1L, milliseconds);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  /// Looked up at its first use.
+  private static final class Poll {
+    static final MethodHandle CALL =
+        function(
+            "poll",
+            FunctionDescriptor.of(
+                ValueLayout.JAVA_INT, POINTER, ValueLayout.JAVA_LONG, ValueLayout.JAVA_INT));
   }
 
   /// Flushes all output that native code has printed and the C library still buffers. Otherwise a

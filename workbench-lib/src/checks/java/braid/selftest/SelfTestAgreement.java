@@ -4,8 +4,8 @@ import braid.ProcessGroup;
 import braid.internal.context.RankContext;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
-import braid.internal.resource.SymmetricMemory;
 import braid.internal.selftest.CaseFailed;
+import braid.internal.shared.ControlMemory;
 import braid.model.BraidException;
 import braid.model.GroupAborted;
 import braid.model.Place;
@@ -213,12 +213,12 @@ final class SelfTestAgreement implements AutoCloseable {
 
     private final Place place;
     private final Waits waits;
-    private final SymmetricMemory memory;
+    private final ControlMemory memory;
     private final Runnable checkPeers = this::checkPeers;
     private volatile long armed = NONE;
 
     /// @param memory host memory of [#BYTES] on each rank
-    Alarm(Place place, Waits waits, SymmetricMemory memory) {
+    Alarm(Place place, Waits waits, ControlMemory memory) {
       this.place = place;
       this.waits = waits;
       this.memory = memory;
@@ -237,7 +237,8 @@ final class SelfTestAgreement implements AutoCloseable {
 
     /// Reports that this rank has broken off that case.
     void raise(long number) {
-      WORD.setRelease(memory.on(place.rank()), 0L, number);
+      WORD.setRelease(memory.part(place.rank()), 0L, number);
+      memory.publish(0, Long.BYTES);
     }
 
     private void checkPeers() {
@@ -246,7 +247,7 @@ final class SelfTestAgreement implements AutoCloseable {
         return;
       }
       for (int rank = 0; rank < place.size(); rank++) {
-        if (rank != place.rank() && (long) WORD.getAcquire(memory.on(rank), 0L) == number) {
+        if (rank != place.rank() && (long) WORD.getAcquire(memory.part(rank), 0L) == number) {
           throw new GroupAborted("its part of a case", "rank " + rank + " broke the case off");
         }
       }

@@ -44,10 +44,10 @@ public enum MemoryKind {
     }
   }
 
-  /// Hosts whose ranks can share memory of this kind: every rank maps the others' memory, and
-  /// NVSHMEM runs without a network transport.
-  public Span span() {
-    return Span.ONE_HOST;
+  /// Hosts whose ranks can share memory of this kind. On GPUs every rank maps the others' memory,
+  /// and NVSHMEM runs without a network transport; between CPUs UCX reaches other hosts.
+  public Span span(BackendKind backend) {
+    return backend == BackendKind.HOST ? Span.BOTH : Span.ONE_HOST;
   }
 
   /// Returns the kind of that name, in any case.

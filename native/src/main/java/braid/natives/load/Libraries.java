@@ -1,6 +1,7 @@
 package braid.natives.load;
 
 import braid.natives.JavaCpp;
+import braid.natives.LibC;
 import java.io.IOException;
 import java.net.URL;
 import java.nio.file.Files;
@@ -16,8 +17,8 @@ import java.util.Set;
 import java.util.stream.IntStream;
 import org.bytedeco.javacpp.Loader;
 
-/// NVIDIA's libraries, each found and loaded once per process, at its first use. The newest copy
-/// wins; of equal versions the first in this order: CUDA toolkit, Python packages,
+/// NVIDIA's libraries and UCX, each found and loaded once per process, at its first use. The newest
+/// copy wins; of equal versions the first in this order: CUDA toolkit, Python packages,
 /// `LD_LIBRARY_PATH`, the dynamic loader's folders, the redist jar. A folder of [#FOLDERS] is
 /// searched alone.
 ///
@@ -125,7 +126,13 @@ public final class Libraries {
         List.of("libnvToolsExt.so.1"),
         List.of(),
         List.of(),
-        "install a CUDA 13 toolkit, or pip install nvidia-nvtx");
+        "install a CUDA 13 toolkit, or pip install nvidia-nvtx"),
+    UCX(
+        "UCX",
+        List.of("libucp.so.0"),
+        List.of(),
+        List.of(),
+        "install libucx0 (Debian, Ubuntu) or ucx (Fedora, RHEL)");
 
     private final String title;
     private final List<String> files;
@@ -167,7 +174,7 @@ public final class Libraries {
 
     /// Returns true if ranks run without it, so that it can be hidden.
     public boolean isOptional() {
-      return this == NCCL || this == NVSHMEM || this == CUDNN || this == CUPTI;
+      return this == NCCL || this == NVSHMEM || this == CUDNN || this == CUPTI || this == UCX;
     }
 
     /// Returns true if the user may choose the folder of its copy.
@@ -188,7 +195,7 @@ public final class Libraries {
     /// Returns true if it needs neither the CUDA runtime nor JavaCPP, so that a rank without a GPU
     /// can load it.
     boolean standsAlone() {
-      return this == NVML || this == NVTX || this == NVTX_2;
+      return this == NVML || this == NVTX || this == NVTX_2 || this == UCX;
     }
   }
 
@@ -275,6 +282,9 @@ public final class Libraries {
   }
 
   private static Outcome loadBest(Library library) {
+    if (library == Library.UCX) {
+      quietUcx();
+    }
     var hidden = hidden(library);
     if (hidden.isPresent()) {
       return new Outcome(
@@ -290,6 +300,17 @@ public final class Libraries {
     return library.belongsToDriver()
         ? byName(library)
         : choose(library, SearchFolders.ofThisMachine());
+  }
+
+  /// Sets variables that UCX reads when it is loaded. Its handlers of error signals would replace
+  /// those of the JVM, which uses them for its own purposes, and its hooks would rewrite `mmap` and
+  /// `munmap` in a process that runs.
+  private static void quietUcx() {
+    LibC.setVariable("UCX_ERROR_SIGNALS", "", true);
+    LibC.setVariable("UCX_HANDLE_ERRORS", "none", true);
+    LibC.setVariable("UCX_MEM_EVENTS", "n", false);
+    LibC.setVariable("UCX_WARN_UNUSED_ENV_VARS", "n", false);
+    LibC.setVariable("UCX_LOG_LEVEL", "fatal", false);
   }
 
   private static Outcome choose(Library library, SearchFolders places) {

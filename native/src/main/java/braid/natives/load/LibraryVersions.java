@@ -18,6 +18,8 @@ final class LibraryVersions {
       FunctionDescriptor.ofVoid(ValueLayout.ADDRESS, ValueLayout.ADDRESS, ValueLayout.ADDRESS);
   private static final FunctionDescriptor RETURNED = FunctionDescriptor.of(ValueLayout.JAVA_LONG);
 
+  private static final int MOST_TEXT_BYTES = 64;
+
   private LibraryVersions() {}
 
   static Optional<String> version(Library requested, DynamicLibrary library) {
@@ -29,6 +31,7 @@ final class LibraryVersions {
       case CUBLAS_LT -> returned(library, "cublasLtGetVersion");
       case CUDNN -> returned(library, "cudnnGetVersion");
       case NVSHMEM -> nvshmem(library);
+      case UCX -> text(library, "ucp_get_version_string");
       case CUDA_DRIVER, NVML, NVTX, NVTX_2 -> Optional.empty();
     };
   }
@@ -68,6 +71,20 @@ final class LibraryVersions {
     }
     try {
       return Optional.of(Feature.tenThousands((int) (long) call.get().invokeExact()));
+    } catch (Throwable e) {
+      throw DynamicLibrary.unexpected(e);
+    }
+  }
+
+  @SuppressWarnings("restricted") // a constant text of the library
+  private static Optional<String> text(DynamicLibrary library, String function) {
+    var call = library.function(function, FunctionDescriptor.of(ValueLayout.ADDRESS));
+    if (call.isEmpty()) {
+      return Optional.empty();
+    }
+    try {
+      var text = (MemorySegment) call.get().invokeExact();
+      return Optional.of(text.reinterpret(MOST_TEXT_BYTES).getString(0));
     } catch (Throwable e) {
       throw DynamicLibrary.unexpected(e);
     }

@@ -182,7 +182,7 @@ class LibrarySearchTest {
   @Test
   void onlyOptionalLibrariesCanBeHidden() {
     var message =
-        "BRAID_WITHOUT must be names of nccl, cupti, cudnn, nvshmem, separated by commas, but"
+        "BRAID_WITHOUT must be names of nccl, cupti, cudnn, nvshmem, ucx, separated by commas, but"
             + " contains nvrtc";
     assertThatThrownBy(() -> LibrarySearch.without("nccl,nvrtc")).hasMessage(message);
     assertThat(LibrarySearch.hidden(Library.NCCL, "nvrtc")).contains(message);

@@ -5,6 +5,7 @@ import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
+import braid.internal.shared.ControlMemory;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
@@ -76,8 +77,8 @@ public interface Backend extends SymmetricMemory.Allocator {
   Executable compile(List<Stream> streams, Runnable enqueue, boolean recorded);
 
   /// Allocates zeroed host memory for the words by which ranks signal each other: one part per
-  /// member, all mapped by every member. Collective: all members call it together.
-  SymmetricMemory control(String label, long bytesPerRank, Rendezvous rendezvous);
+  /// member, all readable by every member. Collective: all members call it together.
+  ControlMemory control(String label, long bytesPerRank, Rendezvous rendezvous);
 
   /// Allocates rank-local memory with undefined contents, which lives until it is closed.
   PrivateMemory allocate(long bytes);

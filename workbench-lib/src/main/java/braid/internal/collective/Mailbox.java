@@ -1,6 +1,6 @@
 package braid.internal.collective;
 
-import braid.internal.resource.SymmetricMemory;
+import braid.internal.shared.ControlMemory;
 import braid.internal.shared.SignalWord;
 import braid.model.Place;
 import java.lang.foreign.MemorySegment;
@@ -9,7 +9,7 @@ import java.lang.invoke.VarHandle;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/// Shared memory in which two ranks of a group exchange messages, independently of all other ranks.
+/// Memory in which two ranks of a group exchange messages, independently of all other ranks.
 /// Messages of a pair are numbered, from 1 in each epoch. Each rank has one entry per peer:
 ///
 /// | field | written by | meaning |
@@ -33,10 +33,10 @@ final class Mailbox implements AutoCloseable {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
   private final Place place;
-  private final SymmetricMemory memory;
+  private final ControlMemory memory;
 
   /// @param memory host memory of [#bytes] per rank
-  Mailbox(Place place, SymmetricMemory memory) {
+  Mailbox(Place place, ControlMemory memory) {
     this.place = place;
     this.memory = memory;
   }
@@ -48,13 +48,18 @@ final class Mailbox implements AutoCloseable {
 
   /// Returns the entry that a rank has for a peer.
   private MemorySegment entry(int rank, int other) {
-    return memory.on(rank).asSlice(other * ENTRY_BYTES, ENTRY_BYTES);
+    return memory.part(rank).asSlice(place(other), ENTRY_BYTES);
+  }
+
+  private static long place(int other) {
+    return other * ENTRY_BYTES;
   }
 
   /// Announces that this rank's message `number` is ready.
   void post(int to, int epoch, int number, MessageHeader header) {
     write(entry(place.rank(), to), HEADER, header.bytes(), MessageHeader.MAX_BYTES);
-    SignalWord.raise(entry(to, place.rank()), POSTED, epoch, number);
+    memory.publish(place(to) + HEADER, LENGTH_BYTES + MessageHeader.MAX_BYTES);
+    memory.raise(to, place(place.rank()) + POSTED, epoch, number);
   }
 
   /// Waits until message `number` is posted, for at most `nanos`. Returns whether it is.
@@ -69,14 +74,16 @@ final class Mailbox implements AutoCloseable {
 
   /// Confirms that this rank has read message `number`.
   void acknowledge(int from, int epoch, int number) {
-    SignalWord.raise(entry(from, place.rank()), READ, epoch, number);
+    memory.raise(from, place(place.rank()) + READ, epoch, number);
   }
 
   /// Refuses message `number`, with the reason.
   void refuse(int from, int epoch, int number, String reason) {
     var mine = entry(place.rank(), from);
     write(mine, REFUSAL, reason.getBytes(StandardCharsets.UTF_8), REFUSAL_BYTES);
+    memory.publish(place(from) + REFUSAL, LENGTH_BYTES + REFUSAL_BYTES);
     WORD.setOpaque(mine, REFUSED, stamp(epoch, number));
+    memory.publish(place(from) + REFUSED, Long.BYTES);
     acknowledge(from, epoch, number);
   }
 

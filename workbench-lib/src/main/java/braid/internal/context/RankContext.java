@@ -8,6 +8,8 @@ import braid.internal.rank.Env;
 import braid.internal.rank.Need;
 import braid.internal.rank.Outbox;
 import braid.internal.rank.Waits;
+import braid.internal.remote.Hosts;
+import braid.internal.remote.Network;
 import braid.internal.store.LocalStore;
 import braid.internal.store.Meeting;
 import braid.internal.store.MeetingTable;
@@ -62,6 +64,8 @@ public final class RankContext implements AutoCloseable {
   private final String token;
   private final Store store;
   private final Waits waits;
+  private final Topology topology;
+  private final Network network;
   private final Map<Class<?>, RankLocal> rankLocals = new HashMap<>();
   private volatile Outbox outbox = Outbox.CONSOLE;
   private volatile boolean hasThreads;
@@ -74,6 +78,8 @@ public final class RankContext implements AutoCloseable {
     this.store = store;
     this.waits = new Waits(env.timeout());
     waits.reportTo(store::report);
+    this.topology = new Topology(env, store, waits);
+    this.network = new Network(env.world().rank(), topology::hosts, waits);
   }
 
   /// Returns this thread's rank. If setting it up fails (its store refuses it), the next call tries
@@ -170,6 +176,11 @@ public final class RankContext implements AutoCloseable {
     outbox = replacement;
   }
 
+  /// Returns the hosts of all ranks. The first call waits until every rank has started.
+  public Hosts hosts() {
+    return topology.hosts();
+  }
+
   /// Returns the kind of symmetric memory that the ranks get for the requested one.
   ///
   /// @param requested null for the default kind
@@ -196,12 +207,8 @@ public final class RankContext implements AutoCloseable {
               .formatted(transport, reached.get(), wanted, reached.get().name()));
     }
     var resolved = backend().resolve(wanted);
-    int ranksPerHost = env.local().size();
-    int hosts = (int) ranks.stream().map(rank -> rank / ranksPerHost).distinct().count();
-    if (!resolved.span().covers(hosts)) {
-      throw new BraidException(
-          "memory kind %s spans %s but ranks %s are on %d hosts; make a group of the ranks of one host"
-              .formatted(resolved, resolved.span(), ranks, hosts));
+    if (ranks.size() > 1) {
+      hosts().requireSpan(resolved, backend().kind(), ranks);
     }
     return resolved;
   }
@@ -213,7 +220,7 @@ public final class RankContext implements AutoCloseable {
       if (closed) {
         throw new IllegalStateException("rank " + place() + " is closed");
       }
-      existing = open(env, token, waits);
+      existing = open(env, token, waits, network);
       backend = existing;
     }
     return existing;
@@ -221,14 +228,14 @@ public final class RankContext implements AutoCloseable {
 
   /// Opens the configured backend. `auto` selects GPUs if this machine has one per rank, or if
   /// ranks may share GPUs.
-  private static Backend open(Env env, String token, Waits waits) {
+  private static Backend open(Env env, String token, Waits waits, Network network) {
     return switch (env.backend()) {
-      case CUDA -> CudaBackend.open(env, token, waits);
+      case CUDA -> CudaBackend.open(env, token, waits, network);
       case AUTO ->
           Gpu.missing().isEmpty() && (env.shareGpus() || Gpu.count() >= env.local().size())
-              ? CudaBackend.open(env, token, waits)
-              : new HostBackend(env, token, waits);
-      case HOST -> new HostBackend(env, token, waits);
+              ? CudaBackend.open(env, token, waits, network)
+              : new HostBackend(env, token, waits, network);
+      case HOST -> new HostBackend(env, token, waits, network);
     };
   }
 
@@ -366,6 +373,7 @@ public final class RankContext implements AutoCloseable {
       if (backend != null) {
         parts.add(backend::close);
       }
+      parts.add(network);
       parts.add(store);
       Closing.all(parts::poll);
     }

@@ -15,12 +15,13 @@ import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.internal.rank.Once;
 import braid.internal.rank.Waits;
+import braid.internal.remote.Network;
 import braid.internal.resource.FreeSpace;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
-import braid.internal.shared.SharedFile;
+import braid.internal.shared.ControlMemory;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
@@ -37,6 +38,7 @@ import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
 import braid.schedule.Lane;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.List;
@@ -52,6 +54,7 @@ import java.util.function.Supplier;
 public final class CudaBackend implements Backend {
   private final String token;
   private final Waits waits;
+  private final Network network;
   private final CudaDevice device;
   private final Communicators communicators;
   private final CudaMemory memory;
@@ -66,9 +69,10 @@ public final class CudaBackend implements Backend {
   /// Key of the lanes that share a stream.
   private record StreamKey(String name, boolean yielding) {}
 
-  private CudaBackend(Env env, String token, Waits waits, CudaDevice device) {
+  private CudaBackend(Env env, String token, Waits waits, Network network, CudaDevice device) {
     this.token = token;
     this.waits = waits;
+    this.network = network;
     this.device = device;
     this.communicators = new Communicators(device, waits, env.timeout());
     this.memory = new CudaMemory(device, env, token, waits, communicators);
@@ -80,8 +84,8 @@ public final class CudaBackend implements Backend {
   }
 
   /// Opens this rank's GPU, selected by its rank on this machine.
-  public static CudaBackend open(Env env, String token, Waits waits) {
-    return new CudaBackend(env, token, waits, CudaDevice.open(env));
+  public static CudaBackend open(Env env, String token, Waits waits, Network network) {
+    return new CudaBackend(env, token, waits, network, CudaDevice.open(env));
   }
 
   @Override
@@ -216,14 +220,14 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public void zero(SymmetricMemory symmetric) {
+  public void zero(MemorySegment part) {
     device.gpu().use();
-    memory.zero(symmetric);
+    memory.zero(part);
   }
 
   @Override
-  public SymmetricMemory control(String label, long bytesPerRank, Rendezvous rendezvous) {
-    return SharedFile.allocate(token, label, bytesPerRank, rendezvous);
+  public ControlMemory control(String label, long bytesPerRank, Rendezvous rendezvous) {
+    return network.control(token, label, bytesPerRank, rendezvous);
   }
 
   @Override

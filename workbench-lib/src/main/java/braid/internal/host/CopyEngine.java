@@ -1,6 +1,7 @@
 package braid.internal.host;
 
 import braid.internal.rank.Waits;
+import braid.internal.remote.RemoteWindow;
 import braid.internal.work.Transfer;
 import braid.model.Link;
 import java.util.function.Supplier;
@@ -32,7 +33,8 @@ public final class CopyEngine implements Mover {
 
   @Override
   public long copy(Supplier<String> description, Transfer transfer, long readyNanos) {
-    return carry(description, transfer.bytes(), readyNanos, transfer::move);
+    return carry(
+        description, transfer.bytes(), readyNanos, () -> RemoteWindow.move(description, transfer));
   }
 
   @Override

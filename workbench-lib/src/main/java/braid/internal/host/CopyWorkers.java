@@ -1,6 +1,7 @@
 package braid.internal.host;
 
 import braid.internal.rank.Waits;
+import braid.internal.remote.RemoteWindow;
 import braid.internal.work.Transfer;
 import java.util.ArrayList;
 import java.util.List;
@@ -53,7 +54,7 @@ public final class CopyWorkers implements Mover {
   }
 
   private void copyShare(Supplier<String> description, Transfer share, long deadlineNanos) {
-    share.move();
+    RemoteWindow.move(description, share);
     occupy(description, deadlineNanos);
   }
 

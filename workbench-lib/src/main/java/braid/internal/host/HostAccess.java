@@ -1,16 +1,21 @@
 package braid.internal.host;
 
+import braid.internal.remote.RemoteWindow;
 import braid.internal.resource.Bounds;
 import braid.internal.resource.BoundsResult;
 import braid.internal.resource.ErrorBound;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
 import braid.internal.resource.Range;
+import braid.internal.work.Transfer;
 import braid.model.DType;
 import braid.natives.kernels.Integers;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.function.Consumer;
 
-/// Access to memory of the host, by plain loops.
+/// Access to memory of the host, by plain loops. Memory of another host is copied here first, and
+/// back after it was written.
 public final class HostAccess implements Inspection {
   public static final HostAccess HOST = new HostAccess();
 
@@ -24,22 +29,65 @@ public final class HostAccess implements Inspection {
   }
 
   @Override
+  public boolean reaches(MemorySegment memory) {
+    return !RemoteWindow.isRemote(memory);
+  }
+
+  @Override
   public void read(MemorySegment from, MemorySegment target) {
-    target.copyFrom(from);
+    copy(from, target);
   }
 
   @Override
   public void write(MemorySegment from, MemorySegment to) {
-    to.copyFrom(from);
+    copy(from, to);
   }
 
   @Override
   public void copy(MemorySegment from, MemorySegment to) {
-    to.copyFrom(from);
+    if (reaches(from) && reaches(to)) {
+      to.copyFrom(from);
+    } else {
+      withCopy(from, near -> move(near, to));
+    }
+  }
+
+  private static void move(MemorySegment from, MemorySegment target) {
+    RemoteWindow.move(() -> "an access to memory of another host", Transfer.of(from, target));
+  }
+
+  /// Runs the body with memory of this host: the memory itself, or a copy if it is another host's.
+  private void withCopy(MemorySegment memory, Consumer<MemorySegment> body) {
+    if (reaches(memory)) {
+      body.accept(memory);
+      return;
+    }
+    try (var arena = Arena.ofShared()) {
+      var near = arena.allocate(memory.byteSize(), Long.BYTES);
+      move(memory, near);
+      body.accept(near);
+    }
+  }
+
+  /// Runs the body, which writes all of the memory, on the memory or in place of it.
+  private void writing(MemorySegment memory, Consumer<MemorySegment> body) {
+    if (reaches(memory)) {
+      body.accept(memory);
+      return;
+    }
+    try (var arena = Arena.ofShared()) {
+      var near = arena.allocate(memory.byteSize(), Long.BYTES);
+      body.accept(near);
+      move(near, memory);
+    }
   }
 
   @Override
   public void fill(DType dtype, MemorySegment memory, float value) {
+    writing(memory, near -> fillNear(dtype, near, value));
+  }
+
+  private static void fillNear(DType dtype, MemorySegment memory, float value) {
     long count = memory.byteSize() / dtype.bytes();
     for (long i = 0; i < count; i++) {
       dtype.store(memory, i, value);
@@ -48,6 +96,10 @@ public final class HostAccess implements Inspection {
 
   @Override
   public void fillIntegers(DType dtype, MemorySegment memory, long seed) {
+    writing(memory, near -> fillIntegersNear(dtype, near, seed));
+  }
+
+  private static void fillIntegersNear(DType dtype, MemorySegment memory, long seed) {
     long count = memory.byteSize() / dtype.bytes();
     for (long i = 0; i < count; i++) {
       dtype.store(memory, i, Integers.at(seed, i));
@@ -161,25 +213,42 @@ public final class HostAccess implements Inspection {
 
   @Override
   public float get(DType dtype, MemorySegment memory, long index) {
-    return dtype.load(memory, index);
+    if (reaches(memory)) {
+      return dtype.load(memory, index);
+    }
+    var one = new float[1];
+    load(dtype, element(dtype, memory, index), one);
+    return one[0];
+  }
+
+  private static MemorySegment element(DType dtype, MemorySegment memory, long index) {
+    return memory.asSlice(index * dtype.bytes(), dtype.bytes());
   }
 
   @Override
   public void set(DType dtype, MemorySegment memory, long index, float value) {
-    dtype.store(memory, index, value);
+    writing(element(dtype, memory, index), near -> dtype.store(near, 0, value));
   }
 
   @Override
   public void load(DType dtype, MemorySegment memory, float[] target) {
-    for (int i = 0; i < target.length; i++) {
-      target[i] = dtype.load(memory, i);
-    }
+    withCopy(
+        memory.asSlice(0, (long) target.length * dtype.bytes()),
+        near -> {
+          for (int i = 0; i < target.length; i++) {
+            target[i] = dtype.load(near, i);
+          }
+        });
   }
 
   @Override
   public void store(DType dtype, float[] values, MemorySegment memory) {
-    for (int i = 0; i < values.length; i++) {
-      dtype.store(memory, i, values[i]);
-    }
+    writing(
+        memory.asSlice(0, (long) values.length * dtype.bytes()),
+        near -> {
+          for (int i = 0; i < values.length; i++) {
+            dtype.store(near, i, values[i]);
+          }
+        });
   }
 }

@@ -7,11 +7,13 @@ import braid.internal.library.LibraryCollectives;
 import braid.internal.rank.Env;
 import braid.internal.rank.Once;
 import braid.internal.rank.Waits;
+import braid.internal.remote.Network;
 import braid.internal.resource.FreeSpace;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
+import braid.internal.shared.ControlMemory;
 import braid.internal.shared.FreeMemory;
 import braid.internal.shared.SharedFile;
 import braid.internal.work.Matrix;
@@ -29,6 +31,7 @@ import braid.model.Transport;
 import braid.schedule.Lane;
 import braid.schedule.simulation.Machine;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
@@ -38,14 +41,15 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
-/// The backend of ranks that are processes of one machine, or threads of one process: shared
-/// memory, OpenBLAS, and links of simulated speed.
+/// The backend of ranks that are processes, or threads of one process: shared memory within a host,
+/// one-sided transfers between hosts, OpenBLAS, and links of simulated speed.
 public final class HostBackend implements Backend {
   private static final long ALIGNMENT_BYTES = 64;
 
   private final Env env;
   private final String token;
   private final Waits waits;
+  private final Network network;
   private final CopyEngine engine;
   private volatile Link link;
   private final int gemmThreads;
@@ -53,8 +57,9 @@ public final class HostBackend implements Backend {
   private final FreeMemory memory;
   private final Set<HostStream> streams = ConcurrentHashMap.newKeySet();
 
-  public HostBackend(Env env, String token, Waits waits) {
+  public HostBackend(Env env, String token, Waits waits, Network network) {
     this.env = env;
+    this.network = network;
     this.token = token;
     this.waits = waits;
     this.link = env.link();
@@ -139,23 +144,33 @@ public final class HostBackend implements Backend {
   public SymmetricMemory allocate(
       MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
     resolve(kind);
-    return SharedFile.allocate(token, label, bytesPerRank, rendezvous, memory);
+    return network.spans(rendezvous.ranks())
+        ? network.allocate(
+            label,
+            rendezvous,
+            local -> SharedFile.allocate(token, label, bytesPerRank, local, memory))
+        : SharedFile.allocate(token, label, bytesPerRank, rendezvous, memory);
   }
 
   @Override
   public List<FreeSpace> freeSpaces(MemoryKind kind, List<Integer> ranks) {
-    var members = IntStream.range(0, ranks.size()).boxed().toList();
+    int self = env.world().rank();
+    var members =
+        IntStream.range(0, ranks.size())
+            .filter(i -> ranks.size() == 1 || network.hosts().share(self, ranks.get(i)))
+            .boxed()
+            .toList();
     return List.of(memory.space(members), SharedFile.space(members));
   }
 
   @Override
-  public void zero(SymmetricMemory memory) {
-    memory.parts().forEach(part -> part.fill((byte) 0));
+  public void zero(MemorySegment part) {
+    part.fill((byte) 0);
   }
 
   @Override
-  public SymmetricMemory control(String label, long bytesPerRank, Rendezvous rendezvous) {
-    return SharedFile.allocate(token, label, bytesPerRank, rendezvous);
+  public ControlMemory control(String label, long bytesPerRank, Rendezvous rendezvous) {
+    return network.control(token, label, bytesPerRank, rendezvous);
   }
 
   @Override

@@ -7,11 +7,13 @@ import braid.internal.backend.Stamp;
 import braid.internal.backend.Stream;
 import braid.internal.library.LibraryCall;
 import braid.internal.rank.Waits;
+import braid.internal.remote.RemoteWindow;
 import braid.internal.shared.SignalWord;
 import braid.internal.work.AttentionBlock;
 import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionMerge;
 import braid.internal.work.Gemm;
+import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
 import braid.internal.work.Transfer;
@@ -19,6 +21,7 @@ import braid.internal.work.Work;
 import braid.model.Span;
 import braid.model.Stage;
 import braid.schedule.Lane;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -140,7 +143,8 @@ final class HostStream implements Stream {
 
   @Override
   public void copyLocal(Work work, Transfer transfer) {
-    compute(work, Stage.LOCAL, transfer.bytes(), 0, transfer::move);
+    compute(
+        work, Stage.LOCAL, transfer.bytes(), 0, () -> RemoteWindow.move(work::toString, transfer));
   }
 
   @Override
@@ -177,16 +181,41 @@ final class HostStream implements Stream {
         0,
         () -> {
           if (reduction.linkBytes() == 0) {
-            multiplier.reduce(reduction);
+            reduceFetched(work, reduction);
           } else {
             var _ =
                 mover.carry(
                     work::toString,
                     reduction.linkBytes(),
                     System.nanoTime(),
-                    () -> multiplier.reduce(reduction));
+                    () -> reduceFetched(work, reduction));
           }
         });
+  }
+
+  /// Computes a sum of peers' parts. Parts on other hosts are fetched first.
+  private void reduceFetched(Work work, Reduction reduction) {
+    var far =
+        reduction.parts().stream().filter(part -> RemoteWindow.isRemote(part.segment())).toList();
+    if (far.isEmpty()) {
+      multiplier.reduce(reduction);
+      return;
+    }
+    try (var arena = Arena.ofShared()) {
+      var near = new ArrayList<Matrix>();
+      for (var part : reduction.parts()) {
+        near.add(far.contains(part) ? fetched(work, part, arena) : part);
+      }
+      multiplier.reduce(
+          new Reduction(near, reduction.out(), reduction.epilogue(), reduction.linkBytes()));
+    }
+  }
+
+  private static Matrix fetched(Work work, Matrix part, Arena arena) {
+    var memory = arena.allocate(Math.max(1, part.bytes().byteSize()), Long.BYTES);
+    RemoteWindow.move(
+        work::toString, Transfer.of(part.bytes(), memory.asSlice(0, part.bytes().byteSize())));
+    return Matrix.of(memory, part.dtype(), part.rows(), part.columns());
   }
 
   @Override
@@ -217,7 +246,12 @@ final class HostStream implements Stream {
         work,
         now -> {
           long start = System.nanoTime();
-          SignalWord.raise(word, 0, waits.epoch(), recorded ? parity(now) : now.step());
+          int step = recorded ? parity(now) : now.step();
+          if (RemoteWindow.isRemote(word)) {
+            RemoteWindow.raise(word, waits.epoch(), step);
+          } else {
+            SignalWord.raise(word, 0, waits.epoch(), step);
+          }
           keep(now, work, Stage.SIGNAL, start, 0, 0);
         });
   }

@@ -2,7 +2,7 @@ package braid.internal.memory;
 
 import braid.internal.rank.Need;
 import braid.internal.rank.Waits;
-import braid.internal.resource.SymmetricMemory;
+import braid.internal.shared.ControlMemory;
 import braid.internal.shared.SignalWord;
 import braid.model.BraidException;
 import java.lang.foreign.MemorySegment;
@@ -11,8 +11,8 @@ import java.util.TreeMap;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// Shared memory in which the members of a group see each other's calls without a rendezvous. Each
-/// member has a [CallRing], a signal for calls that wait for all others, and its part of the
+/// Memory in which the members of a group see each other's calls without a rendezvous. Each member
+/// has a [CallRing], a signal for calls that wait for all others, and its part of the
 /// [BufferReclaimer] of pooled buffers. A board belongs to one epoch and numbers calls from its
 /// creation. Once the ranks' calls differ, it only reports the difference to all of them.
 ///
@@ -30,7 +30,7 @@ final class Board implements AutoCloseable {
 
   private final Members members;
   private final int epoch;
-  private final SymmetricMemory memory;
+  private final ControlMemory memory;
   private final List<CallRing> rings;
   private final BufferReclaimer reclaimer;
 
@@ -47,21 +47,16 @@ final class Board implements AutoCloseable {
 
   private boolean closed;
 
-  Board(Members members, int epoch, SymmetricMemory memory) {
+  Board(Members members, int epoch, ControlMemory memory) {
     this.members = members;
     this.epoch = epoch;
     this.memory = memory;
     int size = members.place().size();
     this.rings =
         IntStream.range(0, size)
-            .mapToObj(i -> new CallRing(memory.on(i).asSlice(0, CallRing.BYTES)))
+            .mapToObj(i -> new CallRing(memory.part(i).asSlice(0, CallRing.BYTES)))
             .toList();
-    this.reclaimer =
-        new BufferReclaimer(
-            members,
-            IntStream.range(0, size)
-                .mapToObj(i -> memory.on(i).asSlice(RECLAIMER_OFFSET, BufferReclaimer.BYTES))
-                .toList());
+    this.reclaimer = new BufferReclaimer(members, memory, RECLAIMER_OFFSET);
     this.agreed = new long[size];
   }
 
@@ -91,6 +86,7 @@ final class Board implements AutoCloseable {
     calls++;
     digests[slot(calls)] = call.digest();
     rings.get(members.place().rank()).write(calls, call);
+    memory.publish(CallRing.offset(calls), CallRing.ENTRY_BYTES);
     check();
     return calls;
   }
@@ -117,12 +113,12 @@ final class Board implements AutoCloseable {
 
   private synchronized int announce(Waits waits, Call call) {
     int number = (int) enter(waits, call);
-    SignalWord.raise(arrival(members.place().rank()), 0, EPOCH, number);
+    memory.raise(members.place().rank(), ARRIVAL_OFFSET, EPOCH, number);
     return number;
   }
 
   private MemorySegment arrival(int member) {
-    return memory.on(member).asSlice(ARRIVAL_OFFSET, ARRIVAL_BYTES);
+    return memory.part(member).asSlice(ARRIVAL_OFFSET, ARRIVAL_BYTES);
   }
 
   private List<Integer> missing(int number) {

@@ -238,7 +238,10 @@ public final class BufferPool implements AutoCloseable {
           Need.of(
               () -> "to close memory that %s reuses".formatted(members.in(call.name())),
               () -> reclaimer.holders(buffer.number(), generation)),
-          nanos -> reclaimer.awaitClean(buffer.number(), generation, nanos) ? Boolean.TRUE : null);
+          nanos ->
+              reclaimer.awaitClean(buffer.number(), generation, () -> clear(buffer), nanos)
+                  ? Boolean.TRUE
+                  : null);
       usable = !reclaimer.spoiled(buffer.number(), generation);
       return usable;
     } finally {
@@ -246,6 +249,11 @@ public final class BufferPool implements AutoCloseable {
         drop(buffer);
       }
     }
+  }
+
+  /// Zeroes this rank's part: the next lease begins with zeroes.
+  private void clear(PooledBuffer buffer) {
+    source.get().zero(buffer.memory().on(members.place().rank()));
   }
 
   private PooledBuffer allocateNew(Board current, Call call, MemoryKind kind, long bytesPerRank) {
@@ -308,14 +316,7 @@ public final class BufferPool implements AutoCloseable {
       return;
     }
     var unusable = spoiled || isClosed();
-    buffer
-        .board()
-        .reclaimer()
-        .release(
-            buffer.number(),
-            generation(buffer),
-            unusable,
-            () -> source.get().zero(buffer.memory()));
+    buffer.board().reclaimer().release(buffer.number(), generation(buffer), unusable);
     keep(buffer);
   }
 

@@ -1,18 +1,20 @@
 package braid.internal.memory;
 
+import braid.internal.shared.ControlMemory;
 import braid.internal.shared.SignalWord;
-import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.List;
 import java.util.stream.IntStream;
 
 /// Tracks which ranks still hold a pooled buffer. Each time a buffer is lent, its generation
-/// increases. A rank releases a generation without waiting; the last rank to release it clears the
-/// buffer and signals that it is clean, and the next generation waits for that signal.
+/// increases. A rank releases a generation without waiting. Before the next generation is lent, a
+/// rank waits until all have released the last one, clears its own part, and waits until all parts
+/// are clear.
 ///
 /// Thus a rank may close a buffer that others still read: its contents do not change. No rank can
-/// write to a buffer after it was cleared.
+/// write to a buffer after it was cleared. A rank writes only words of its own part, so that they
+/// can be copied to ranks of other hosts.
 final class BufferReclaimer {
   /// Number of buffers that a group can pool; others are freed when they are closed.
   static final int BUFFERS = 256;
@@ -22,12 +24,11 @@ final class BufferReclaimer {
 
   static final long BYTES = (long) BUFFERS * LINE_BYTES;
 
-  // The first member's part holds the clean generation (a signal word), the number of releases, and
-  // the generation that was spoiled last. Each member's part holds the generation it released last.
-  private static final long CLEAN = 0;
-  private static final long COUNT = 16;
-  private static final long SPOILED = 24;
-  private static final long RELEASED = 32;
+  // Signal words of a member: the generations that it has released and cleared last. A plain word:
+  // the generation that it has spoiled last.
+  private static final long RELEASED = 0;
+  private static final long CLEAN = 16;
+  private static final long SPOILED = 32;
 
   /// A constant, because a board belongs to one epoch and its words start as zeroes.
   private static final int EPOCH = 1;
@@ -35,60 +36,90 @@ final class BufferReclaimer {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
   private final Members members;
-  private final List<MemorySegment> parts;
+  private final ControlMemory memory;
+  private final long place;
   private boolean closed;
 
-  BufferReclaimer(Members members, List<MemorySegment> parts) {
+  /// @param place offset of this object's [#BYTES] in each part of the memory
+  BufferReclaimer(Members members, ControlMemory memory, long place) {
     this.members = members;
-    this.parts = parts;
+    this.memory = memory;
+    this.place = place;
   }
 
-  private MemorySegment first() {
-    return parts.getFirst();
+  private long line(int buffer) {
+    return place + (long) buffer * LINE_BYTES;
   }
 
-  private static long line(int buffer) {
-    return (long) buffer * LINE_BYTES;
+  private int self() {
+    return members.place().rank();
   }
 
-  /// Releases a generation on this rank. The last rank to release it clears the buffer, unless a
-  /// rank `spoiled` it; a spoiled buffer is not lent again.
-  synchronized void release(int buffer, int generation, boolean spoiled, Runnable clean) {
+  /// Releases a generation on this rank. A buffer that a rank `spoiled` is not lent again.
+  synchronized void release(int buffer, int generation, boolean spoiled) {
     if (closed) {
       return;
     }
     long line = line(buffer);
     if (spoiled) {
-      WORD.setOpaque(first(), line + SPOILED, (long) generation);
+      WORD.setOpaque(memory.part(self()), line + SPOILED, (long) generation);
+      memory.publish(line + SPOILED, Long.BYTES);
     }
-    WORD.setRelease(parts.get(members.place().rank()), line + RELEASED, (long) generation);
-    long others = (long) WORD.getAndAdd(first(), line + COUNT, 1L);
-    // All ranks release a generation before any holds the next, so the count identifies the last
-    // rank.
-    if ((others + 1) % members.place().size() == 0) {
-      if (!spoiled(buffer, generation)) {
-        clean.run();
+    memory.raise(self(), line + RELEASED, EPOCH, generation);
+  }
+
+  /// Waits until all ranks have released a generation and cleared their parts, for at most `nanos`.
+  /// Returns whether they have. A spoiled buffer is not cleared. All members call it together.
+  ///
+  /// @param clean clears this rank's part
+  boolean awaitClean(int buffer, int generation, Runnable clean, long nanos) {
+    if (generation == 0) {
+      return true;
+    }
+    long end = System.nanoTime() + nanos;
+    if (!all(line(buffer) + RELEASED, generation, end)) {
+      return false;
+    }
+    if (spoiled(buffer, generation)) {
+      return true;
+    }
+    long cleared = line(buffer) + CLEAN;
+    if (!SignalWord.reached(memory.part(self()), cleared, EPOCH, generation)) {
+      clean.run();
+      memory.raise(self(), cleared, EPOCH, generation);
+    }
+    return all(cleared, generation, end);
+  }
+
+  /// Waits until all members' words have reached a generation.
+  private boolean all(long offset, int generation, long end) {
+    for (int i = 0; i < members.place().size(); i++) {
+      long left = Math.max(0, end - System.nanoTime());
+      if (!SignalWord.await(memory.part(i), offset, EPOCH, generation, left)) {
+        return false;
       }
-      SignalWord.raise(first(), line + CLEAN, EPOCH, generation);
     }
+    return true;
   }
 
-  /// Waits until all ranks have released a generation, for at most `nanos`. Returns whether they
-  /// have.
-  boolean awaitClean(int buffer, int generation, long nanos) {
-    return generation == 0
-        || SignalWord.await(first(), line(buffer) + CLEAN, EPOCH, generation, nanos);
-  }
-
-  /// Returns whether a released generation was spoiled. All ranks see the same.
+  /// Returns whether a rank has spoiled a generation that all have released. All ranks see the
+  /// same.
   boolean spoiled(int buffer, int generation) {
-    return generation > 0 && (long) WORD.getOpaque(first(), line(buffer) + SPOILED) == generation;
+    return generation > 0
+        && IntStream.range(0, members.place().size())
+            .anyMatch(
+                i -> (long) WORD.getOpaque(memory.part(i), line(buffer) + SPOILED) == generation);
   }
 
-  /// Returns the ranks that still hold a generation.
+  /// Returns the ranks that still hold a generation, or have not cleared their parts.
   List<Integer> holders(int buffer, int generation) {
-    return IntStream.range(0, parts.size())
-        .filter(i -> (long) WORD.getAcquire(parts.get(i), line(buffer) + RELEASED) < generation)
+    var holders = behind(line(buffer) + RELEASED, generation);
+    return holders.isEmpty() ? behind(line(buffer) + CLEAN, generation) : holders;
+  }
+
+  private List<Integer> behind(long offset, int generation) {
+    return IntStream.range(0, members.place().size())
+        .filter(i -> !SignalWord.reached(memory.part(i), offset, EPOCH, generation))
         .mapToObj(members.ranks()::get)
         .toList();
   }

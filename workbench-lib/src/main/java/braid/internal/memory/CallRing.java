@@ -9,7 +9,7 @@ import java.lang.invoke.VarHandle;
 /// entry overwritten meanwhile is not mistaken for the earlier one.
 final class CallRing {
   static final int ENTRIES = 16;
-  private static final int ENTRY_BYTES = 1024;
+  static final int ENTRY_BYTES = 1024;
   private static final long DIGEST_OFFSET = Long.BYTES;
   private static final long LENGTH_OFFSET = DIGEST_OFFSET + Long.BYTES;
   private static final long TEXT_OFFSET = LENGTH_OFFSET + Integer.BYTES;
@@ -26,7 +26,8 @@ final class CallRing {
     this.memory = memory;
   }
 
-  private static long offset(long number) {
+  /// Returns the place of a call's entry.
+  static long offset(long number) {
     return number % ENTRIES * ENTRY_BYTES;
   }
 

@@ -6,6 +6,7 @@ import braid.internal.rank.SingleCaller;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
+import braid.internal.shared.ControlMemory;
 import braid.model.BraidException;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
@@ -185,14 +186,16 @@ public final class Calls implements AutoCloseable {
     return created;
   }
 
-  private SymmetricMemory memory(Call call) {
+  private ControlMemory memory(Call call) {
     if (members.place().size() == 1) {
       // The host may not be able to read the backend's own memory.
       var arena = Arena.ofShared();
-      return SymmetricMemory.sideBySide(
-          arena.allocate(Board.bytesPerRank(), Long.BYTES),
-          Board.bytesPerRank(),
-          new Once(arena::close));
+      return ControlMemory.shared(
+          SymmetricMemory.sideBySide(
+              arena.allocate(Board.bytesPerRank(), Long.BYTES),
+              Board.bytesPerRank(),
+              new Once(arena::close)),
+          0);
     }
     var memory =
         backend

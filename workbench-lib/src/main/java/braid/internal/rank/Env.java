@@ -16,6 +16,7 @@ import java.util.Optional;
 ///
 /// @param world this rank and the number of ranks: `RANK`, `WORLD_SIZE`
 /// @param local the same among the ranks of this machine: `LOCAL_RANK`, `LOCAL_WORLD_SIZE`
+/// @param host name of this rank's host, if the ranks' hosts are named: `BRAID_HOST`
 /// @param store address of the ranks' store, absent for a rank alone: `MASTER_ADDR`, `MASTER_PORT`,
 ///   `BRAID_TOKEN`
 /// @param backend `BRAID_BACKEND`: `auto`, `host` or `cuda`
@@ -34,6 +35,7 @@ import java.util.Optional;
 public record Env(
     Place world,
     Place local,
+    Optional<String> host,
     Optional<StoreAddress> store,
     BackendKind backend,
     boolean shareGpus,
@@ -122,6 +124,7 @@ public record Env(
     return new Env(
         world,
         local,
+        reader.get("BRAID_HOST"),
         reader.store(world),
         reader
             .get("BRAID_BACKEND")

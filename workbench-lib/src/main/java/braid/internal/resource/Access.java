@@ -11,9 +11,14 @@ public interface Access {
   /// Bytes of one transfer between the host and memory that it cannot touch.
   int MAX_CHUNK_BYTES = 4 << 20;
 
-  /// Returns true if the host can read and write the memory itself.
+  /// Returns true if the memory of this access is memory of the host.
   default boolean direct() {
     return false;
+  }
+
+  /// Returns true if the host can read and write this memory itself.
+  default boolean reaches(MemorySegment memory) {
+    return direct();
   }
 
   /// Copies into native memory of the host, of the same size.

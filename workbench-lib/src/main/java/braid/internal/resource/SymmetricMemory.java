@@ -36,8 +36,8 @@ public record SymmetricMemory(
     /// @param ranks the members' ranks in the world
     List<FreeSpace> freeSpaces(MemoryKind kind, List<Integer> ranks);
 
-    /// Zeroes all members' parts before it returns. No other work may use them.
-    void zero(SymmetricMemory memory);
+    /// Zeroes this member's part before it returns. No other work may use it.
+    void zero(MemorySegment part);
   }
 
   public SymmetricMemory {

@@ -235,10 +235,10 @@ public final class SharedFile {
   private static void agree(
       String label, long bytesPerRank, String outcome, Rendezvous rendezvous) {
     var outcomes = rendezvous.exchange(label, outcome);
-    boolean allMapped = outcomes.stream().allMatch(SharedFile::isMapped);
-    if (allMapped && outcomes.stream().distinct().count() == 1) {
+    if (isOneFile(outcomes)) {
       return;
     }
+    boolean allMapped = outcomes.stream().allMatch(SharedFile::isMapped);
     var failures =
         IntStream.range(0, outcomes.size())
             .filter(i -> allMapped || !isMapped(outcomes.get(i)))
@@ -250,6 +250,27 @@ public final class SharedFile {
                 .formatted(label, FOLDER, failures)
             : "%s needs %d bytes per rank in %s, where %d are free, and failed (%s); close what is not needed"
                 .formatted(label, bytesPerRank, FOLDER, free(), failures));
+  }
+
+  /// Requires that the members on another host have all mapped one file there.
+  ///
+  /// @param ranks in the world, of those members
+  public static void require(String label, List<Integer> ranks, List<String> outcomes) {
+    if (isOneFile(outcomes)) {
+      return;
+    }
+    throw new AllocationFailed(
+        "%s failed on another host (%s); close what is not needed"
+            .formatted(
+                label,
+                IntStream.range(0, outcomes.size())
+                    .mapToObj(i -> "rank %d: %s".formatted(ranks.get(i), outcomes.get(i)))
+                    .collect(Collectors.joining("; "))));
+  }
+
+  private static boolean isOneFile(List<String> outcomes) {
+    return outcomes.stream().allMatch(SharedFile::isMapped)
+        && outcomes.stream().distinct().count() == 1;
   }
 
   private static boolean isMapped(String outcome) {

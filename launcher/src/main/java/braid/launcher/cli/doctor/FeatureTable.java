@@ -3,6 +3,7 @@ package braid.launcher.cli.doctor;
 import braid.Capabilities;
 import braid.internal.cuda.memory.CudaMemory;
 import braid.launcher.machine.Gpus;
+import braid.model.BackendKind;
 import braid.model.MemoryKind;
 import braid.natives.load.Feature;
 import braid.natives.load.Feature.Component;
@@ -57,13 +58,16 @@ record FeatureTable(Function<Component, Optional<String>> found) {
       rows.add(new Row(feature.title(), Optional.of(feature), Optional.empty()));
     }
     rows.add(
-        new Row("memory native, host", Optional.empty(), Optional.of(MemoryKind.NATIVE.span())));
+        new Row(
+            "memory native, host",
+            Optional.empty(),
+            Optional.of(MemoryKind.NATIVE.span(BackendKind.HOST))));
     for (var kind : Capabilities.kinds()) {
       rows.add(
           new Row(
               "memory " + kind + (kind == MemoryKind.NATIVE ? ", GPUs" : ""),
               Optional.of(CudaMemory.feature(kind)),
-              Optional.of(kind.span())));
+              Optional.of(kind.span(BackendKind.CUDA))));
     }
     return rows;
   }

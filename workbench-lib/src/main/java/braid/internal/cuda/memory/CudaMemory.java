@@ -15,6 +15,7 @@ import braid.natives.cuda.VirtualMemory;
 import braid.natives.load.Feature;
 import braid.natives.load.Libraries;
 import braid.natives.nvshmem.Nvshmem;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.EnumMap;
 import java.util.List;
@@ -147,11 +148,9 @@ public final class CudaMemory implements AutoCloseable {
     return nvshmem.nvshmem("collectives by nvshmem", rendezvous);
   }
 
-  /// Zeroes all members' parts.
-  public void zero(SymmetricMemory memory) {
-    for (var part : memory.parts()) {
-      device.gpu().fill(part.address(), (byte) 0, part.byteSize());
-    }
+  /// Zeroes this rank's part.
+  public void zero(MemorySegment part) {
+    device.gpu().fill(part.address(), (byte) 0, part.byteSize());
   }
 
   @Override

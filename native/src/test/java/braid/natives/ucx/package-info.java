@@ -1,0 +1,4 @@
+@NullMarked
+package braid.natives.ucx;
+
+import org.jspecify.annotations.NullMarked;
