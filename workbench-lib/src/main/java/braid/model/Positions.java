@@ -222,19 +222,15 @@ public record Positions(List<Run> runs) {
     long start = spec.packing().start(sequence);
     if (!spec.isCausal()) {
       return Optional.of(
-          new Pair(
-              new Run(firstQuery.row, start, rows), new Run(firstKey.row, start, keyRows)));
+          new Pair(new Run(firstQuery.row, start, rows), new Run(firstKey.row, start, keyRows)));
     }
     long by =
-        Math.min(
-            firstKey.first,
-            spec.packing().end(sequence) - Math.max(keyRows, distance + rows));
+        Math.min(firstKey.first, spec.packing().end(sequence) - Math.max(keyRows, distance + rows));
     return Math.min(by, by + distance) < start
         ? Optional.empty()
         : Optional.of(
             new Pair(
-                new Run(firstQuery.row, by + distance, rows),
-                new Run(firstKey.row, by, keyRows)));
+                new Run(firstQuery.row, by + distance, rows), new Run(firstKey.row, by, keyRows)));
   }
 
   /// Keys of a run that the queries of another see.
