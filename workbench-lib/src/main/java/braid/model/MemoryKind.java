@@ -21,7 +21,7 @@ public enum MemoryKind {
   public enum Span {
     ONE_HOST("one host"),
     SEVERAL_HOSTS("several hosts"),
-    BOTH("one host or several");
+    BOTH("one host or more");
 
     private final String words;
 

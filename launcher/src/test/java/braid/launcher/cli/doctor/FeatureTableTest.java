@@ -36,7 +36,7 @@ class FeatureTableTest {
             "                                the CUDA runtime 13     –",
             "  GEMMs in fp8                  compute capability 8.9  8.6",
             "  NCCL: windows, copy engines   NCCL 2.28               2.27.7",
-            "  memory native, host           –                       –       one host or several",
+            "  memory native, host           –                       –       one host or more",
             "  memory nccl                   NCCL 2.28               2.27.7  one host",
             "  memory nvshmem                NVSHMEM 3               –       one host")
         .filteredOn(line -> line.contains("refused"))
