@@ -3,6 +3,7 @@ package braid.schedule;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.model.AttentionSpec;
+import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.Positions;
 import braid.model.TokenLayout;
@@ -27,7 +28,8 @@ class AttentionBlocksTest {
   }
 
   private static Case drawn(SplittableRandom random) {
-    var layout = TokenLayout.values()[random.nextInt(TokenLayout.values().length)];
+    var layouts = List.of(TokenLayout.values());
+    var layout = layouts.get(random.nextInt(layouts.size()));
     var plain = AttentionSpec.of(60, 1, 2).layout(layout);
     var causal = random.nextInt(4) == 0 ? plain : plain.causal();
     var spec =
@@ -161,7 +163,7 @@ class AttentionBlocksTest {
     for (int rank = 0; rank < RANKS; rank++) {
       steps.add(
           (int)
-              Schedule.of(spec, braid.model.ContextParallel.ring(), RANKS).steps(rank).stream()
+              Schedule.of(spec, ContextParallel.ring(), RANKS).steps(rank).stream()
                   .filter(Attend.class::isInstance)
                   .count());
     }
