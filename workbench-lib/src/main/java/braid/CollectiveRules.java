@@ -58,7 +58,7 @@ record CollectiveRules(boolean cuda) {
               ? messages()
               : collective == Collective.ALL_TO_ALL || collective == Collective.BROADCAST
                   ? "NCCL has no symmetric kernel for it; call over(NCCL_KERNELS)"
-                  : "";
+                  : collective == Collective.REDUCE_SCATTER ? Transport.WRONG_SYMMETRIC_SUM : "";
       case NCCL_COPY_ENGINE ->
           message
               ? messages()

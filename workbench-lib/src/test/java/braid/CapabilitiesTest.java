@@ -56,11 +56,14 @@ class CapabilitiesTest {
     }
     for (var sum : List.of(Collective.REDUCE_SCATTER, Collective.ALL_REDUCE)) {
       assertThat(kinds(sum, CollectiveWay.NCCL_KERNELS)).isEqualTo(all);
-      assertThat(kinds(sum, CollectiveWay.NCCL_SYMMETRIC)).containsExactly(MemoryKind.NCCL);
       assertThat(kinds(sum, CollectiveWay.PUSHING)).isEmpty();
       assertThat(kinds(sum, CollectiveWay.NCCL_COPY_ENGINE)).isEmpty();
       assertThat(kinds(sum, CollectiveWay.NVSHMEM_PUTS)).isEmpty();
     }
+    assertThat(kinds(Collective.ALL_REDUCE, CollectiveWay.NCCL_SYMMETRIC))
+        .containsExactly(MemoryKind.NCCL);
+    // It returned wrong sums.
+    assertThat(kinds(Collective.REDUCE_SCATTER, CollectiveWay.NCCL_SYMMETRIC)).isEmpty();
     assertThat(kinds(Collective.BROADCAST, CollectiveWay.NVSHMEM_PUTS))
         .containsExactly(MemoryKind.NVSHMEM);
     assertThat(kinds(Collective.BROADCAST, CollectiveWay.NCCL_COPY_ENGINE)).isEmpty();

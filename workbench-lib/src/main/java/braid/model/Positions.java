@@ -192,6 +192,9 @@ public record Positions(List<Run> runs) {
       AttentionSpec spec, int sequence, Positions queries, Positions keys) {
     var firstQuery = queries.runs.getFirst();
     var firstKey = keys.runs.getFirst();
+    if (queries.runs.size() == 1 && keys.runs.size() == 1) {
+      return Optional.of(new Pair(firstQuery, firstKey));
+    }
     long rows = queries.count();
     long keyRows = keys.count();
     if (queries.endRow() - firstQuery.row != rows || keys.endRow() - firstKey.row != keyRows) {

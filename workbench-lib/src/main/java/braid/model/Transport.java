@@ -26,6 +26,10 @@ public enum Transport {
   /// memory.
   NVSHMEM_PUTS;
 
+  /// Why NCCL's symmetric reduce-scatter is not used.
+  public static final String WRONG_SYMMETRIC_SUM =
+      "NCCL's symmetric reduce-scatter returns wrong sums of 16-bit parts of an odd length; take over(NCCL_KERNELS)";
+
   /// Returns whether a library moves the bytes, in whole collectives.
   public boolean isLibrary() {
     return switch (this) {
@@ -66,6 +70,11 @@ public enum Transport {
         };
     if (adds && !adds(DType.FP32)) {
       return "it does not add; take over(NCCL_KERNELS), or over(COPY_ENGINE)";
+    }
+    if (this == NCCL_SYMMETRIC
+        && (pattern == GemmSpec.Pattern.GEMM_REDUCE_SCATTER
+            || pattern == GemmSpec.Pattern.GEMM_BESIDE_REDUCE_SCATTER)) {
+      return WRONG_SYMMETRIC_SUM;
     }
     return switch (method) {
       case BULK, UNFUSED -> "";

@@ -169,13 +169,14 @@ public record Tokens(List<Run> runs) {
             .toList());
   }
 
-  /// Divides runs into those that follow each other in rows and have one key.
+  /// Divides runs into those that follow each other in rows, rise in positions and have one key.
   public static <K> List<List<Run>> groups(List<Run> runs, Function<Run, K> key) {
     var groups = new ArrayList<List<Run>>();
     for (var run : runs) {
       var last = groups.isEmpty() ? List.<Run>of() : groups.getLast();
       if (last.isEmpty()
           || last.getLast().rows().end() != run.row()
+          || last.getLast().positions().end() > run.positions().start()
           || !key.apply(last.getLast()).equals(key.apply(run))) {
         groups.add(new ArrayList<>());
       }

@@ -151,14 +151,17 @@ final class GemmReference implements Reference {
   }
 
   private Bounded besideAllGather() {
-    besideOutput = Bounded.exact(allGather(besideInput));
+    besideOutput = allGather(besideInput);
     return finish(times(input, weight));
   }
 
   private Bounded besideReduceScatter() {
-    var sum = besideOutput;
-    besideOutput = sum == null ? reduceScatter(Bounded.exact(besideInput)) : sum;
+    besideOutput = reduceScatter(besideInput);
     return finish(times(input, weight));
+  }
+
+  private Bounded times(Bounded left, Matrix right) {
+    return times(left.expected(), right);
   }
 
   /// Multiplies once, and bounds the products by the current confidence.
@@ -251,14 +254,20 @@ final class GemmReference implements Reference {
         .asSlice(0, (long) matrix.rows() * matrix.columns() * matrix.dtype().bytes());
   }
 
-  private Matrix allGather(Matrix mine) {
+  private Bounded allGather(Matrix mine) {
     var whole = gathered;
     if (whole == null) {
       int total = spec.pattern().beside() ? (int) spec.besideElements() : spec.m();
       whole = plain.allGather(mine, total);
       gathered = whole;
     }
-    return whole;
+    return Bounded.exact(whole);
+  }
+
+  /// Adds once: the numbers beside a multiplication do not change.
+  private Bounded reduceScatter(Matrix mine) {
+    var sum = besideOutput;
+    return sum == null ? reduceScatter(Bounded.exact(mine)) : sum;
   }
 
   private Bounded reduceScatter(Bounded mine) {

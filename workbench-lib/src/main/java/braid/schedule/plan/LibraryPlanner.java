@@ -69,7 +69,8 @@ final class LibraryPlanner {
     this.symmetric = LibraryLane.needsSymmetric(overlap.transport());
     var pattern = spec.pattern();
     boolean sums = pattern.reduces();
-    this.plain = !spec.finishesSum() && spec.outputDtype() == spec.sumDtype();
+    // A scaled sum needs a step for its largest magnitude.
+    this.plain = !spec.finishesSum() && !spec.isScaled() && spec.outputDtype() == spec.sumDtype();
     this.gemm =
         new Multiplication(
             builder,
