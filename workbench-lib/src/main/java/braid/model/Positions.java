@@ -227,13 +227,14 @@ public record Positions(List<Run> runs) {
       return Optional.of(
           new Pair(new Run(firstQuery.row, start, rows), new Run(firstKey.row, start, keyRows)));
     }
-    long by =
+    long keyStart =
         Math.min(firstKey.first, spec.packing().end(sequence) - Math.max(keyRows, distance + rows));
-    return Math.min(by, by + distance) < start
+    return Math.min(keyStart, keyStart + distance) < start
         ? Optional.empty()
         : Optional.of(
             new Pair(
-                new Run(firstQuery.row, by + distance, rows), new Run(firstKey.row, by, keyRows)));
+                new Run(firstQuery.row, keyStart + distance, rows),
+                new Run(firstKey.row, keyStart, keyRows)));
   }
 
   /// Keys of a run that the queries of another see.

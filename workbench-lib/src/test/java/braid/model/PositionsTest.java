@@ -39,11 +39,13 @@ class PositionsTest {
   private static Positions drawn(SplittableRandom random) {
     var runs = new ArrayList<Run>();
     int row = 0;
-    for (int at = random.nextInt(4); at < POSITIONS; at += 1 + random.nextInt(5)) {
-      int length = Math.min(POSITIONS - at, 1 + random.nextInt(9));
-      runs.add(new Run(row, at, length));
+    for (int position = random.nextInt(4);
+        position < POSITIONS;
+        position += 1 + random.nextInt(5)) {
+      int length = Math.min(POSITIONS - position, 1 + random.nextInt(9));
+      runs.add(new Run(row, position, length));
       row += length;
-      at += length;
+      position += length;
     }
     return new Positions(runs);
   }

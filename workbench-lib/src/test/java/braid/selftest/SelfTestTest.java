@@ -132,7 +132,7 @@ class SelfTestTest {
                 test.quick()
                     .dtypes(DType.FP32)
                     .only("scatter", "barrier")
-                    .beginning(what -> begun.add(what)));
+                    .beginning(text -> begun.add(text)));
     assertThat(rows(report, Outcome.OK))
         .isNotEmpty()
         .allMatch(row -> row.configuration().subject().matches(".*(scatter|barrier).*"));
@@ -140,7 +140,7 @@ class SelfTestTest {
     assertThat(begun)
         .as("on both ranks")
         .hasSize(2 * cases)
-        .anyMatch(what -> what.matches("gemm-reduce-scatter, ring, .*native, fp32 \\(case .*"));
+        .anyMatch(text -> text.matches("gemm-reduce-scatter, ring, .*native, fp32 \\(case .*"));
     assertThatThrownBy(() -> report(1, test -> test.only(" ")))
         .hasMessageContaining("subjects must be 1 or more texts");
   }
