@@ -103,7 +103,7 @@ public final class Capabilities {
       for (var transport : Transport.values()) {
         for (var kind : kinds()) {
           var reason =
-              transport.isLibrary() && !method.gathers()
+              cuda && transport.isLibrary() && !method.gathers()
                   ? "a library runs whole collectives; take allGatherKv(), or over(COPY_ENGINE)"
                   : unreachable(cuda, transport, kind);
           boolean supported = reason.isEmpty();
@@ -170,7 +170,7 @@ public final class Capabilities {
   private static Row row(
       boolean cuda, Pattern pattern, Method method, Transport transport, MemoryKind kind) {
     var reason = method.unsupported(pattern);
-    if (reason.isEmpty()) {
+    if (reason.isEmpty() && (cuda || !transport.isLibrary())) {
       reason = transport.unsupported(pattern, method);
     }
     if (reason.isEmpty()) {

@@ -31,12 +31,7 @@ public record Positions(List<Run> runs) {
   ///
   /// @param rows consecutive rows of queries, with the position of the first
   /// @param keys consecutive rows of keys, with the position of the first
-  public record Pair(Run rows, Run keys) {
-    /// Returns the number of pairs of a query and a key that it sees.
-    public double count(AttentionSpec spec) {
-      return spec.pairs(rows.first, rows.end(), keys.first, keys.end());
-    }
-  }
+  public record Pair(Run rows, Run keys) {}
 
   public Positions {
     runs = List.copyOf(runs);
@@ -94,11 +89,24 @@ public record Positions(List<Run> runs) {
 
   /// Returns the position of a row that has one.
   public long at(long row) {
-    if (!has(row)) {
+    int index = last(row, true);
+    if (index < 0 || row >= runs.get(index).endRow()) {
       throw new IllegalArgumentException("row %d has no position in %s".formatted(row, runs));
     }
-    var run = runs.get(last(row, true));
-    return run.first + row - run.row;
+    return runs.get(index).first + row - runs.get(index).row;
+  }
+
+  /// Returns the end of the rows from `row` on that are all padding, or all not, as `row` is. Each
+  /// row has a position.
+  public long endOfKind(AttentionSpec spec, long row) {
+    boolean padding = spec.isPadding(at(row));
+    var packing = spec.packing();
+    long end = row;
+    while (end < endRow() && spec.isPadding(at(end)) == padding) {
+      long position = at(end);
+      end = rowsBefore(padding ? packing.skipPadding(position) : packing.nextPadding(position));
+    }
+    return end;
   }
 
   /// Returns the end of the rows with positions before `position`.
@@ -142,15 +150,44 @@ public record Positions(List<Run> runs) {
 
   /// Returns the positions between two, in order.
   private Positions within(long from, long to) {
-    return new Positions(
-        runs.stream().map(run -> run.within(from, to)).filter(run -> run.length > 0).toList());
+    var some = new ArrayList<Run>();
+    for (int i = Math.max(0, last(from, false)); i < runs.size() && runs.get(i).first < to; i++) {
+      var part = runs.get(i).within(from, to);
+      if (part.length > 0) {
+        some.add(part);
+      }
+    }
+    return new Positions(some);
   }
 
-  /// Returns each run of queries with each run of keys.
-  public static List<Pair> all(Positions queries, Positions keys) {
-    return queries.runs.stream()
-        .flatMap(run -> keys.runs.stream().map(each -> new Pair(run, each)))
-        .toList();
+  /// Returns pairs that have all queries and keys that see each other: [#pairs], or each run of
+  /// queries with each run of keys.
+  public static List<Pair> allPairs(AttentionSpec spec, Positions queries, Positions keys) {
+    return pairs(spec, queries, keys)
+        .orElseGet(
+            () ->
+                queries.runs.stream()
+                    .flatMap(run -> keys.runs.stream().map(key -> new Pair(run, key)))
+                    .toList());
+  }
+
+  /// Returns the number of pairs of a query and a key that it sees.
+  public static double count(AttentionSpec spec, Positions queries, Positions keys) {
+    return allPairs(spec, queries, keys).stream()
+        .mapToDouble(
+            pair -> spec.pairs(pair.rows.first, pair.rows.end(), pair.keys.first, pair.keys.end()))
+        .sum();
+  }
+
+  /// Returns whether a query of a run sees any of these keys.
+  public boolean areSeenBy(AttentionSpec spec, Run queries) {
+    return rowsBefore(spec.firstSeen(queries.first))
+        < rowsBefore(spec.lastSeen(queries.end() - 1) + 1);
+  }
+
+  /// Returns whether any of these queries sees any of some keys.
+  public boolean see(AttentionSpec spec, Positions keys) {
+    return runs.stream().anyMatch(run -> keys.areSeenBy(spec, run));
   }
 
   /// Returns whether any query of a run sees any key of another.
@@ -172,9 +209,8 @@ public record Positions(List<Run> runs) {
     for (int i = packing.at(queries.first()); i <= last; i++) {
       var ofQueries = queries.within(packing.start(i), packing.end(i));
       var ofKeys = keys.within(packing.start(i), packing.end(i));
-      var seeing =
-          ofQueries.of(run -> ofKeys.runs.stream().anyMatch(each -> sees(spec, run, each)));
-      var seen = ofKeys.of(each -> seeing.runs.stream().anyMatch(run -> sees(spec, run, each)));
+      var seeing = ofQueries.of(run -> ofKeys.areSeenBy(spec, run));
+      var seen = ofKeys.of(key -> seeing.runs.stream().anyMatch(run -> sees(spec, run, key)));
       if (!seeing.runs.isEmpty()) {
         var pair = pair(spec, i, seeing, seen);
         if (pair.isEmpty()) {

@@ -134,11 +134,7 @@ final class AttentionBlocks {
 
   /// Returns the rows from the first run that sees any key to the last; none if no run does.
   private static Slice seeing(Attend whole, Positions queries) {
-    var seeing =
-        queries.of(
-            run ->
-                whole.keys().runs().stream()
-                    .anyMatch(keys -> Positions.sees(whole.spec(), run, keys)));
+    var seeing = queries.of(run -> whole.keys().areSeenBy(whole.spec(), run));
     if (seeing.runs().isEmpty()) {
       return new Slice(0, 0);
     }

@@ -204,9 +204,7 @@ public sealed interface Step {
       implements Step {
     /// Returns the number of pairs of a query and a key that it sees.
     public double pairs() {
-      var pairs =
-          Positions.pairs(spec, queries, keys).orElseGet(() -> Positions.all(queries, keys));
-      return pairs.stream().mapToDouble(pair -> pair.count(spec)).sum();
+      return Positions.count(spec, queries, keys);
     }
 
     @Override

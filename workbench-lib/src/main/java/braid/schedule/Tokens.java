@@ -225,13 +225,6 @@ public record Tokens(List<Run> runs) {
             .toList());
   }
 
-  /// Returns whether any query of some runs sees any key of others.
-  public static boolean see(AttentionSpec spec, List<Run> queries, List<Run> keys) {
-    return queries.stream()
-        .anyMatch(
-            run -> keys.stream().anyMatch(each -> !seen(spec, run, each.positions()).isEmpty()));
-  }
-
   /// Returns those of some positions that any query of a run sees; may be empty.
   public static Slice seen(AttentionSpec spec, Run queries, Slice some) {
     var positions = queries.positions();

@@ -108,11 +108,11 @@ class AttentionBlocksTest {
       for (var block : AttentionBlocks.of(whole)) {
         count(whole, block, times);
         for (long row = 0; row < block.query().rows(); row++) {
-          int at = (int) (block.query().row() + row);
+          int index = (int) (block.query().row() + row);
           if (!block.continued()) {
-            begun[at]++;
+            begun[index]++;
           } else if (block.queries().has(row)) {
-            assertThat(begun[at]).isEqualTo(whole.continued() ? 0 : 1);
+            assertThat(begun[index]).isEqualTo(whole.continued() ? 0 : 1);
           }
         }
       }

@@ -369,7 +369,7 @@ class BraidTest {
   }
 
   @Test
-  void theSelfTestRunsOnlyWhatIsNamed() {
+  void theSelfTestRunsOnlyNamedSubjects() {
     var ran =
         Ran.here(
             "selftest", "-n", "2", "--backend", "host", "--quick", "--only", "barrier; to-all");

@@ -114,23 +114,26 @@ class LauncherTest {
     assertThat(directory.resolve("braid.join")).doesNotExist();
   }
 
+  private Ran mpi(Map<String, String> variables, String options) throws Exception {
+    return Ran.apart(
+        directory,
+        variables,
+        (_, _) -> {},
+        "run",
+        "n.ipynb",
+        "-n",
+        "2",
+        "--launcher",
+        "mpi",
+        "--launcher-options",
+        options);
+  }
+
   @Test
   void mpirunStartsRanksThatRunANotebook() throws Exception {
     notebook(WHERE);
     var variables = withProgram("mpirun", MPIRUN);
-    var ran =
-        Ran.apart(
-            directory,
-            variables,
-            (_, _) -> {},
-            "run",
-            "n.ipynb",
-            "-n",
-            "2",
-            "--launcher",
-            "mpi",
-            "--launcher-options",
-            "--host h1:1,h2:1");
+    var ran = mpi(variables, "--host h1:1,h2:1");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
     assertThat(saved()).contains("[0, 1]m0");
     assertThat(Files.readString(directory.resolve("notes")))
@@ -142,19 +145,7 @@ class LauncherTest {
     assumeTrue(Files.isExecutable(Path.of("/usr/bin/mpirun")), "Open MPI is not installed");
     notebook(WHERE);
     var variables = Map.of("OMPI_ALLOW_RUN_AS_ROOT", "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    var ran =
-        Ran.apart(
-            directory,
-            variables,
-            (_, _) -> {},
-            "run",
-            "n.ipynb",
-            "-n",
-            "2",
-            "--launcher",
-            "mpi",
-            "--launcher-options",
-            "--oversubscribe --host localhost:2");
+    var ran = mpi(variables, "--oversubscribe --host localhost:2");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
     assertThat(saved()).contains("[0, 1]null");
   }

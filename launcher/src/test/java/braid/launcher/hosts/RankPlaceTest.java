@@ -29,7 +29,7 @@ class RankPlaceTest {
     "JOB_COMPLETION_INDEX=1 RANK=9 WORLD_SIZE=16, 9, 16",
     "BRAID_RANK=1 SLURM_PROCID=0 SLURM_NTASKS=4, 1, 0",
   })
-  void theInnermostEngineTellsTheRank(String variables, int rank, int size) {
+  void theInnermostEngineDecidesTheRank(String variables, int rank, int size) {
     var given = new HashMap<>(Map.of("BRAID_HOST", "h7"));
     for (var each : variables.split(" ", -1)) {
       given.put(each.split("=", 2)[0], each.split("=", 2)[1]);

@@ -85,20 +85,8 @@ class JoinedFailureTest {
         .isZero();
   }
 
-  /// Runs a cell that cannot end, and the action as soon as it has begun.
-  private CellFailure stuck(Action action) throws Exception {
-    var begun = new CountDownLatch(1);
-    var output = new Recorded();
-    output.onStdout = begun::countDown;
-    var outcome =
-        CompletableFuture.supplyAsync(() -> session.run(new Cell("the cell", STUCK), output));
-    assertThat(begun.await(60, TimeUnit.SECONDS)).isTrue();
-    action.run();
-    return outcome.get(60, TimeUnit.SECONDS).failure().orElseThrow();
-  }
-
-  private interface Action {
-    void run() throws Exception;
+  private CellFailure stuck(StuckCell.Action action) throws Exception {
+    return StuckCell.failure(session, STUCK, action);
   }
 
   private static void assertEnds(ProcessHandle process) throws Exception {

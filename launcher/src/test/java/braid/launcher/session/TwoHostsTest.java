@@ -10,9 +10,11 @@ import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.hosts.JoinedRanks;
 import braid.model.BackendKind;
+import braid.natives.ucx.UcxWorker;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -20,7 +22,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
@@ -37,9 +38,9 @@ class TwoHostsTest {
   private static final String IN_HOST =
       """
       set -e
-      mount -t tmpfs tmpfs /dev/shm
+      mount --bind "$2" /dev/shm
       hostname "$1"
-      shift
+      shift 2
       exec "$@"
       """;
 
@@ -140,6 +141,7 @@ class TwoHostsTest {
               List.of("ip", "netns", "exec", space(host), "unshare", "-u", "-m", "-i", "-p"));
       command.addAll(List.of("-f", "--kill-child", "--mount-proc", "sh", "-c", IN_HOST, "sh"));
       command.add("h" + host);
+      command.add(Files.createDirectories(home.resolve("shm" + host)).toString());
       command.addAll(FrontJvm.command());
       command.addAll(List.of("braid.launcher.cli.Braid", "rank", "--join", file.toString()));
       var builder = new ProcessBuilder(command).inheritIO();
@@ -177,19 +179,8 @@ class TwoHostsTest {
     return outcome.result().orElseThrow().text();
   }
 
-  private CellFailure stuck(Action action) throws Exception {
-    var begun = new CountDownLatch(1);
-    var output = new Recorded();
-    output.onStdout = begun::countDown;
-    var outcome =
-        CompletableFuture.supplyAsync(() -> session.run(new Cell("the cell", STUCK), output));
-    assertThat(begun.await(60, TimeUnit.SECONDS)).isTrue();
-    action.run();
-    return outcome.get(60, TimeUnit.SECONDS).failure().orElseThrow();
-  }
-
-  private interface Action {
-    void run() throws Exception;
+  private CellFailure stuck(StuckCell.Action action) throws Exception {
+    return StuckCell.failure(session, STUCK, action);
   }
 
   @Test
@@ -205,6 +196,24 @@ class TwoHostsTest {
                 "world.gather(System.getenv(\"BRAID_HOST\") + System.getenv(\"LOCAL_RANK\")).toString()"))
         .contains("[h10, h11, h20, h21]");
     assertThat(result("%ranks")).containsSubsequence("h1", "h1", "h2", "h2");
+  }
+
+  @Test
+  void pipelinesReachMemoryOfBothHosts() {
+    assumeTrue(UcxWorker.missing().isEmpty(), () -> "UCX is missing: " + UcxWorker.missing());
+    assertThat(result("world.hosts().toString()")).contains("h1 [0, 1]", "h2 [2, 3]");
+    for (var method : List.of("ring()", "pipelined(2)", "direct()")) {
+      assertThat(
+              result(
+                  "Pipeline.on(world).gemm(GemmSpec.allGatherGemm(96, 24, 16)).overlap(Overlap.%s).build().verify().toString()"
+                      .formatted(method)))
+          .as(method)
+          .contains("verified");
+    }
+    assertThat(
+            result(
+                "Pipeline.on(world).attention(AttentionSpec.of(96, 4, 8).causal()).overlap(ContextParallel.ring()).build().verify().toString()"))
+        .contains("verified");
   }
 
   @Test

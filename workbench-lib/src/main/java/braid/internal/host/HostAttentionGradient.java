@@ -201,19 +201,8 @@ final class HostAttentionGradient implements AutoCloseable {
     /// Returns the end of a tile from `from` on: either all or none of it is padding, which may
     /// hold anything. Multiplied by a weight of 0, a NaN remains.
     private int end(Positions positions, int from, int most, int all) {
-      var spec = gradient.block().spec();
-      boolean padding = spec.isPadding(positions.at(from));
-      long row = from;
-      long end = Math.min(from + most, all);
-      while (row < end && spec.isPadding(positions.at(row)) == padding) {
-        long position = positions.at(row);
-        row =
-            positions.rowsBefore(
-                padding
-                    ? spec.packing().skipPadding(position)
-                    : spec.packing().nextPadding(position));
-      }
-      return (int) Math.min(row, end);
+      long end = positions.endOfKind(gradient.block().spec(), from);
+      return (int) Math.min(Math.min(from + most, all), end);
     }
 
     /// Adds the tiles of all rows to `keys` keys of one head, from `from` on.

@@ -5,9 +5,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
 
-/// Identifies the host of a rank: ranks with the same identity share memory.
+/// Identifies the host of a rank: ranks with the same identity share memory. Containers of one
+/// machine may have one name but file systems of their own for shared memory.
 ///
-/// @param shared kernel and shared memory; empty if the name alone counts
+/// @param shared kernel and file system of shared memory; empty if they are not known
 public record HostIdentity(String name, String shared) {
   private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
   private static final Path NAME = Path.of("/proc/sys/kernel/hostname");
@@ -17,11 +18,9 @@ public record HostIdentity(String name, String shared) {
 
   /// Returns the identity of this process's host.
   ///
-  /// @param given the name that its environment gives it; such a name alone counts
+  /// @param given the name that its environment gives it
   public static HostIdentity ofThisProcess(Optional<String> given) {
-    return given
-        .map(name -> new HostIdentity(name, ""))
-        .orElseGet(() -> new HostIdentity(thisName(), thisMemory()));
+    return new HostIdentity(given.orElseGet(HostIdentity::thisName), thisMemory());
   }
 
   /// Returns the name of this machine.

@@ -14,7 +14,7 @@ import java.util.List;
 /// @param requirement on the outcomes of each of them
 record HostRendezvous(Rendezvous rendezvous, Host host, List<Host> others, Requirement requirement)
     implements Rendezvous {
-  /// What the outcomes of one host must be.
+  /// Rule for the outcomes of the members on one host.
   @FunctionalInterface
   interface Requirement {
     /// @param ranks in the world, of those members

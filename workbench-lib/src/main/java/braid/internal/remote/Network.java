@@ -7,7 +7,6 @@ import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.shared.ControlMemory;
 import braid.internal.shared.SharedFile;
-import braid.internal.shared.SignalWord;
 import braid.internal.work.Transfer;
 import braid.model.BraidException;
 import braid.natives.load.BraidNativeMissing;
@@ -25,9 +24,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -56,14 +52,8 @@ import org.jspecify.annotations.Nullable;
 /// and rank, unless the peer has said that it leaves. Waits for a transfer end with all others; the
 /// transfer is then given a moment, and its connection is closed, before the memory may be freed.
 public final class Network implements AutoCloseable {
-  /// Time for a transfer to end after its wait has been ended.
-  private static final Duration GRACE = Duration.ofSeconds(1);
-
   /// Time for the last messages of this rank.
   private static final Duration FAREWELL = Duration.ofMillis(500);
-
-  /// Rows of a transfer that are under way at once.
-  private static final int ROWS_AT_ONCE = 1024;
 
   private static final char FAILED = '!';
   private static final String SEPARATOR = ",";
@@ -71,33 +61,23 @@ public final class Network implements AutoCloseable {
   private final int rank;
   private final Supplier<Hosts> hosts;
   private final Waits waits;
+  private final Transfers transfers;
   private final Runnable check = this::check;
 
   /// Leaves in order if the process ends: a rank that has done its work is not lost.
   private final Thread farewell = new Thread(this::close);
 
   private final Map<Integer, Connection> connections = new HashMap<>();
-  private final Map<Long, Export> exports = new ConcurrentHashMap<>();
+  private final Exports exports = new Exports();
   private final Map<Integer, String> lost = new ConcurrentHashMap<>();
   private final Set<Integer> leaving = ConcurrentHashMap.newKeySet();
   private @Nullable UcxWorker worker;
-  private long exported;
   private boolean closed;
 
   private record Connection(String address, UcxPeer peer) {}
 
-  /// Memory of this rank that ranks of other hosts reach.
-  ///
-  /// @param mapping null if they reach it by messages only
-  /// @param holders ranks that have not closed their windows
-  private record Export(
-      long number,
-      MemorySegment memory,
-      UcxWorker.@Nullable Mapping mapping,
-      Set<Integer> holders,
-      CompletableFuture<Runnable> free) {}
-
-  /// What a member tells the others about its memory.
+  /// A member's memory, as the others reach it: UCX's address of its worker, key and address of the
+  /// memory, and number of the export.
   private record Offer(String address, String key, long remote, long export) {
     String text() {
       return String.join(SEPARATOR, address, key, Long.toString(remote), Long.toString(export));
@@ -114,6 +94,7 @@ public final class Network implements AutoCloseable {
     this.rank = rank;
     this.hosts = hosts;
     this.waits = waits;
+    this.transfers = new Transfers(waits);
   }
 
   /// Returns the hosts of all ranks. The first call waits until every rank has started.
@@ -143,7 +124,7 @@ public final class Network implements AutoCloseable {
             .collect(Collectors.toSet());
     var near = withinHost.apply(new HostRendezvous(rendezvous, own, others, SharedFile::require));
     var windows = new ArrayList<RemoteWindow>();
-    var made = new ArrayList<Export>();
+    var made = new ArrayList<Exports.Export>();
     var part = near.on(own.ranks().indexOf(self));
     Runnable free =
         new Once(
@@ -152,8 +133,7 @@ public final class Network implements AutoCloseable {
               if (made.isEmpty()) {
                 near.close();
               } else {
-                made.getFirst().free().complete(near::close);
-                freeUnused(made.getFirst());
+                exports.close(made.getFirst(), near::close);
               }
             });
     try {
@@ -163,7 +143,7 @@ public final class Network implements AutoCloseable {
               rendezvous,
               () -> {
                 var mapping = worker().map(part);
-                var export = export(part, mapping, far);
+                var export = exports.add(part, mapping, present(far));
                 made.add(export);
                 return offer(mapping.key(), part.address(), export);
               });
@@ -203,14 +183,14 @@ public final class Network implements AutoCloseable {
     var arena = Arena.ofShared();
     try {
       var memory = arena.allocate(ranks.size() * bytesPerRank, Long.BYTES * 8L);
-      var made = new ArrayList<Export>();
+      var made = new ArrayList<Exports.Export>();
       var offers =
           offers(
               label,
               rendezvous,
               () -> {
                 var _ = worker();
-                var export = export(memory, null, Set.of());
+                var export = exports.add(memory, null, Set.of());
                 made.add(export);
                 return offer(new byte[0], 0, export);
               });
@@ -222,13 +202,7 @@ public final class Network implements AutoCloseable {
       var export = made.getFirst();
       return new ControlMemory(
           SymmetricMemory.sideBySide(
-              memory,
-              bytesPerRank,
-              new Once(
-                  () -> {
-                    export.free().complete(arena::close);
-                    freeUnused(export);
-                  })),
+              memory, bytesPerRank, new Once(() -> exports.close(export, arena::close))),
           self,
           new Copies(ranks, self, bytesPerRank, offers));
     } catch (RuntimeException | Error e) {
@@ -301,7 +275,7 @@ public final class Network implements AutoCloseable {
     return all.stream().map(Offer::parse).toList();
   }
 
-  private Offer offer(byte[] key, long remote, Export export) {
+  private Offer offer(byte[] key, long remote, Exports.Export export) {
     return new Offer(
         HexFormat.of().formatHex(worker().address()),
         HexFormat.of().formatHex(key),
@@ -323,15 +297,11 @@ public final class Network implements AutoCloseable {
     return open;
   }
 
-  private synchronized Export export(
-      MemorySegment memory, UcxWorker.@Nullable Mapping mapping, Set<Integer> holders) {
-    var holding = ConcurrentHashMap.<Integer>newKeySet();
-    holding.addAll(holders);
-    holding.removeAll(lost.keySet());
-    holding.removeAll(leaving);
-    var export = new Export(++exported, memory, mapping, holding, new CompletableFuture<>());
-    exports.put(export.number(), export);
-    return export;
+  /// Returns those of some ranks that are still connected.
+  private Set<Integer> present(Set<Integer> ranks) {
+    return ranks.stream()
+        .filter(each -> !lost.containsKey(each) && !leaving.contains(each))
+        .collect(Collectors.toSet());
   }
 
   private RemoteWindow window(int owner, Offer offer, long bytes) {
@@ -370,18 +340,6 @@ public final class Network implements AutoCloseable {
     send(window.rank(), new Message.Released(rank, window.export()));
   }
 
-  /// Frees exported memory that is closed and that no window reaches.
-  private void freeUnused(Export export) {
-    var free = export.free().getNow(null);
-    if (free != null && export.holders().isEmpty() && exports.remove(export.number(), export)) {
-      var mapping = export.mapping();
-      if (mapping != null) {
-        mapping.close();
-      }
-      free.run();
-    }
-  }
-
   /// Sends a message. One that does not arrive is reported as the loss of its peer.
   void send(int peer, Message message) {
     if (lost.containsKey(peer) || leaving.contains(peer)) {
@@ -393,27 +351,12 @@ public final class Network implements AutoCloseable {
   /// Takes a message, on the worker's thread. Messages to memory that was closed are dropped.
   private void receive(MemorySegment bytes) {
     switch (Message.read(bytes)) {
-      case Message.Raise(long number, long offset, int epoch, int step) -> {
-        var export = exports.get(number);
-        if (export != null) {
-          SignalWord.raise(export.memory(), offset, epoch, step);
-        }
-      }
-      case Message.Store(long number, long offset, MemorySegment stored) -> {
-        var export = exports.get(number);
-        if (export != null) {
-          Message.store(export.memory().asSlice(offset, stored.byteSize()), stored);
-        }
-      }
-      case Message.Released(int holder, long number) -> {
-        var export = exports.get(number);
-        if (export != null && export.holders().remove(holder)) {
-          freeSoon(List.of(export));
-        }
-      }
+      case Message.Raise raise -> exports.raise(raise);
+      case Message.Store store -> exports.store(store);
+      case Message.Released released -> exports.release(released);
       case Message.Leaving(int peer) -> {
         leaving.add(peer);
-        forget(peer);
+        exports.forget(peer);
       }
     }
   }
@@ -422,20 +365,7 @@ public final class Network implements AutoCloseable {
     if (!leaving.contains(peer)) {
       lost.putIfAbsent(peer, reason);
     }
-    forget(peer);
-  }
-
-  /// Removes a peer that closes no windows any more.
-  private void forget(int peer) {
-    var held = exports.values().stream().filter(each -> each.holders().remove(peer)).toList();
-    freeSoon(held);
-  }
-
-  /// Frees memory on another thread: the worker's is in a call of UCX.
-  private void freeSoon(List<Export> closing) {
-    if (!closing.isEmpty()) {
-      Thread.ofVirtual().start(() -> closing.forEach(this::freeUnused));
-    }
+    exports.forget(peer);
   }
 
   /// Throws if a rank of another host was lost. Every wait of this rank calls it.
@@ -460,7 +390,7 @@ public final class Network implements AutoCloseable {
         window.pieces(
             transfer.from(), transfer.fromPitch(), transfer.to(), transfer.toPitch(), transfer);
     var peer = peer(window.rank());
-    transfer(description, window, pieces, some -> peer.put(window.memory(), some));
+    await(description, window, pieces, some -> peer.put(window.memory(), some));
   }
 
   void fetch(Supplier<String> description, RemoteWindow window, Transfer transfer) {
@@ -468,71 +398,27 @@ public final class Network implements AutoCloseable {
         window.pieces(
             transfer.to(), transfer.toPitch(), transfer.from(), transfer.fromPitch(), transfer);
     var peer = peer(window.rank());
-    transfer(description, window, pieces, some -> peer.fetch(window.memory(), some));
+    await(description, window, pieces, some -> peer.fetch(window.memory(), some));
   }
 
-  private void transfer(
+  private void await(
       Supplier<String> description,
       RemoteWindow window,
       List<UcxPeer.Piece> pieces,
       Function<List<UcxPeer.Piece>, CompletableFuture<Void>> start) {
-    for (int first = 0; first < pieces.size(); first += ROWS_AT_ONCE) {
-      waits.check(description);
-      var some = pieces.subList(first, Math.min(first + ROWS_AT_ONCE, pieces.size()));
-      await(description, window.rank(), start.apply(some).thenApply(_ -> Boolean.TRUE));
-    }
-  }
-
-  private void await(Supplier<String> description, int peer, CompletableFuture<Boolean> done) {
+    int owner = window.rank();
     try {
-      var _ = waits.until(description, nanos -> poll(done, nanos));
+      transfers.await(
+          description,
+          pieces,
+          start,
+          () -> {
+            lost.putIfAbsent(owner, "a transfer did not end");
+            peer(owner).close();
+          });
     } catch (UcxError e) {
-      lost.putIfAbsent(peer, e.status());
-      throw lost(peer, description.get());
-    } catch (RuntimeException | Error e) {
-      end(peer, done);
-      throw e;
-    }
-  }
-
-  private static @Nullable Boolean poll(CompletableFuture<Boolean> done, long nanos)
-      throws InterruptedException {
-    try {
-      return done.get(nanos, TimeUnit.NANOSECONDS);
-    } catch (TimeoutException e) {
-      return null;
-    } catch (ExecutionException e) {
-      throw e.getCause() instanceof UcxError failed
-          ? failed
-          : new IllegalStateException("a transfer failed", e);
-    }
-  }
-
-  /// Ends a transfer whose wait has ended, since its memory may be freed next.
-  private void end(int peer, CompletableFuture<Boolean> done) {
-    if (!settles(done, GRACE)) {
-      lost.putIfAbsent(peer, "a transfer did not end");
-      peer(peer).close();
-      var _ = settles(done, GRACE);
-    }
-  }
-
-  /// Waits without a check of releases, which have ended the wait before. Returns whether the
-  /// transfer has ended, in any way.
-  private static boolean settles(CompletableFuture<?> done, Duration limit) {
-    boolean interrupted = Thread.interrupted();
-    try {
-      done.handle((_, _) -> true).get(limit.toMillis(), TimeUnit.MILLISECONDS);
-      return true;
-    } catch (TimeoutException | ExecutionException e) {
-      return false;
-    } catch (InterruptedException e) {
-      interrupted = true;
-      return done.isDone();
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
+      lost.putIfAbsent(owner, e.status());
+      throw lost(owner, description.get());
     }
   }
 
@@ -570,11 +456,10 @@ public final class Network implements AutoCloseable {
     if (!Thread.currentThread().equals(farewell)) {
       forgetFarewell();
     }
-    var _ = settles(CompletableFuture.allOf(last.toArray(CompletableFuture[]::new)), FAREWELL);
+    var _ =
+        Transfers.settles(
+            CompletableFuture.allOf(last.toArray(CompletableFuture[]::new)), FAREWELL);
     open.close();
-    for (var export : List.copyOf(exports.values())) {
-      export.holders().clear();
-      freeUnused(export);
-    }
+    exports.freeAll();
   }
 }

@@ -98,14 +98,9 @@ public record AttentionBlock(
   }
 
   private int skip(int from, boolean padding) {
-    long row = from;
-    while (row < key.rows() && spec.isPadding(keys.at(row)) == padding) {
-      long position = keys.at(row);
-      var packing = spec.packing();
-      row =
-          keys.rowsBefore(padding ? packing.skipPadding(position) : packing.nextPadding(position));
-    }
-    return (int) Math.min(row, key.rows());
+    return from < key.rows() && spec.isPadding(keys.at(from)) == padding
+        ? (int) keys.endOfKind(spec, from)
+        : from;
   }
 
   /// Returns the blocks of the sequences that are packed into it: queries and keys of one sequence
@@ -170,12 +165,6 @@ public record AttentionBlock(
 
   /// Number of multiplications and additions.
   public long flops() {
-    double pairs = 0;
-    for (var run : queries.runs()) {
-      for (var each : keys.runs()) {
-        pairs += spec.pairs(run.first(), run.end(), each.first(), each.end());
-      }
-    }
-    return Math.round(4 * pairs * spec.heads() * spec.headSize());
+    return Math.round(4 * Positions.count(spec, queries, keys) * spec.heads() * spec.headSize());
   }
 }

@@ -151,13 +151,13 @@ final class Evaluation {
     var queries = new Side(attend.queries(), List.of(attend.query()));
     var keys = new Side(attend.keys(), List.of(attend.key(), attend.value()));
     for (var run : attend.queries().runs()) {
-      var of = new Partial(rows(result.output(), run), rows(result.lse(), run));
+      var rows = new Partial(rows(result.output(), run), rows(result.lse(), run));
       var parts = new ArrayList<List<Piece>>();
-      parts.add(attended(attend.spec(), Part.OUTPUT, queries, run, keys, of.output()));
+      parts.add(attended(attend.spec(), Part.OUTPUT, queries, run, keys, rows.output()));
       if (attend.continued()) {
-        parts.add(attended(of, of));
+        parts.add(attended(rows, rows));
       }
-      write(of, parts);
+      write(rows, parts);
     }
   }
 

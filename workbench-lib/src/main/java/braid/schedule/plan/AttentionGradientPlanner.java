@@ -305,7 +305,7 @@ final class AttentionGradientPlanner {
     }
 
     private void attendOwn() {
-      // What no other queries see is written once, so by one group of queries.
+      // One group of queries writes the gradients of keys that no other queries see.
       for (var own :
           Tokens.groups(
               tokens.runs(),
@@ -374,8 +374,8 @@ final class AttentionGradientPlanner {
         var all = new ArrayList<Region>();
         for (int lane = 0; lane < lanes.size(); lane++) {
           if (blocks.get(lane).hasBegun(group)) {
-            var of = seeingNoOther.containsAll(group) ? queryGradient : queryGradients.get(lane);
-            all.add(of.on(rank, rows));
+            var sum = seeingNoOther.containsAll(group) ? queryGradient : queryGradients.get(lane);
+            all.add(sum.on(rank, rows));
           }
         }
         var result = queryGradient.on(rank, rows);

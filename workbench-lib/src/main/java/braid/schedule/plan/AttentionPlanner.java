@@ -190,7 +190,7 @@ final class AttentionPlanner {
       int number = lanes.indexOf(lane);
       for (var group : groups) {
         boolean own = keys.containsAll(group);
-        if (!own && !Tokens.see(spec, group, keys)) {
+        if (!own && !Tokens.positions(group).see(spec, Tokens.positions(keys))) {
           continue;
         }
         // Queries of one block have nothing to do with the other keys of this rank.

@@ -56,10 +56,12 @@ final class GradientBlocks {
   void attend(Lane lane, int chunk, List<Tokens.Run> keys, KeyValue of, KeyValue into) {
     int rank = program.rank();
     var rows = Tokens.rows(keys);
+    var ofKeys = Tokens.positions(keys);
     boolean continued = false;
     for (var group : groups) {
       // Queries of the keys' own positions begin all of their gradients, also those without effect.
-      if (!keys.containsAll(group) && !Tokens.see(spec, group, keys)) {
+      var ofGroup = Tokens.positions(group);
+      if (!keys.containsAll(group) && !ofGroup.see(spec, ofKeys)) {
         continue;
       }
       var own = Tokens.rows(group);
@@ -69,10 +71,10 @@ final class GradientBlocks {
               chunk,
               spec,
               queries.query().on(rank, own),
-              Tokens.positions(group),
+              ofGroup,
               of.key().on(rank, rows),
               of.value().on(rank, rows),
-              Tokens.positions(keys),
+              ofKeys,
               new Partial(queries.output().on(rank, own), queries.lse().on(rank, own)),
               false),
           queries.outputGradient().on(rank, own),

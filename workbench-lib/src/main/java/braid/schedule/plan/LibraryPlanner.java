@@ -168,15 +168,15 @@ final class LibraryPlanner {
           gemm.finish(false));
     }
     for (int chunk = 0; chunk < chunks.count(); chunk++) {
-      int at = chunk;
+      int current = chunk;
       int piece = unfused ? 0 : chunk + 1;
       library.call(
           program,
           chunk,
           piece,
           Collective.ALL_GATHER,
-          sent.on(rank, own(rank, at)),
-          all(rank, at));
+          sent.on(rank, own(rank, current)),
+          all(rank, current));
       if (!unfused) {
         var tiles =
             IntStream.range(0, ranks)
@@ -184,8 +184,8 @@ final class LibraryPlanner {
                 .mapToObj(
                     source ->
                         new Tile(
-                            received.on(rank, slot(source, at)),
-                            gemm.output.on(rank, chunks.rows(source, at))))
+                            received.on(rank, slot(source, current)),
+                            gemm.output.on(rank, chunks.rows(source, current))))
                 .toList();
         program.gemm(gemm.turn(piece), piece, tiles, gemm.weight(rank), gemm.finish(false));
       }
@@ -219,7 +219,7 @@ final class LibraryPlanner {
   private void scatter(Program program) {
     int rank = program.rank();
     for (int chunk = 0; chunk < chunks.count(); chunk++) {
-      int at = chunk;
+      int current = chunk;
       var tiles =
           chunks.count() == 1
               ? List.of(new Tile(input.on(rank), sent.on(rank)))
@@ -227,8 +227,8 @@ final class LibraryPlanner {
                   .mapToObj(
                       owner ->
                           new Tile(
-                              input.on(rank, chunks.rows(owner, at)),
-                              sent.on(rank, slot(owner, at))))
+                              input.on(rank, chunks.rows(owner, current)),
+                              sent.on(rank, slot(owner, current))))
                   .toList();
       program.gemm(gemm.turn(chunk), chunk, tiles, gemm.weight(rank), Finish.SCALED);
       var rows = own(rank, chunk);

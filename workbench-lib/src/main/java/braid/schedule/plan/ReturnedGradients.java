@@ -175,8 +175,8 @@ final class ReturnedGradients {
         var added = new ArrayList<KeyValue.Rows>();
         var first = new ArrayList<KeyValue.Rows>();
         for (var piece : message.pieces()) {
-          var each = new KeyValue.Rows(rows(rank, arrival, piece), rows.apply(piece));
-          (begun.test(piece) ? added : first).add(each);
+          var moved = new KeyValue.Rows(rows(rank, arrival, piece), rows.apply(piece));
+          (begun.test(piece) ? added : first).add(moved);
         }
         for (var each : KeyValue.Rows.joined(added)) {
           sum(lane, arrival + 1, sums.key(), inbox.key(), each);

@@ -68,9 +68,7 @@ final class AttentionTime {
   /// Returns the pairs of a query and a key in tiles in which any query sees any key: for each tile
   /// of queries all keys from the first to the last that one of them sees.
   private static double multipliedPairs(Attend attend) {
-    return Positions.pairs(attend.spec(), attend.queries(), attend.keys())
-        .orElseGet(() -> Positions.all(attend.queries(), attend.keys()))
-        .stream()
+    return Positions.allPairs(attend.spec(), attend.queries(), attend.keys()).stream()
         .mapToDouble(pair -> multipliedPairs(attend.spec(), pair.rows(), pair.keys()))
         .sum();
   }

@@ -13,8 +13,8 @@ import java.util.stream.Collectors;
 
 /// Tables of abilities that fit on one screen: a row per task and a column per way to do it. A cell
 /// has a mark if the task is supported that way, and a dash if not. Many cells have the same
-/// explanation, so it is printed once: of a mark below the table, and of a note, which cells refer
-/// to by its number, after all tables.
+/// explanation, so it is printed once: of a mark below the table, and of a note, which cells and
+/// marks refer to by its number, after all tables.
 final class AbilityGrid {
   private static final String YES = "yes";
   private static final String UNSUPPORTED = "–";
@@ -60,15 +60,29 @@ final class AbilityGrid {
     var lines = new ArrayList<>(aligned(table));
     marks.forEach(
         (texts, mark) -> {
-          if (mark.equals(explained.put(texts, mark))) {
-            return;
-          }
-          var first = mark + "  ";
-          for (var text : texts) {
-            lines.addAll(wrapped(first, text));
-            first = " ".repeat(first.length());
+          if (!mark.equals(explained.put(texts, mark))) {
+            lines.addAll(legend(mark + "  ", texts, marks.keySet()));
           }
         });
+    return lines;
+  }
+
+  /// Returns the lines that explain a mark. A text of several marks becomes a note.
+  private List<String> legend(String mark, List<String> texts, Collection<List<String>> all) {
+    var lines = new ArrayList<String>();
+    var references = new ArrayList<String>();
+    var first = mark;
+    for (var text : texts) {
+      if (all.stream().filter(each -> each.contains(text)).count() > 1) {
+        references.add(Integer.toString(number(text)));
+      } else {
+        lines.addAll(wrapped(first, text));
+        first = " ".repeat(mark.length());
+      }
+    }
+    if (!references.isEmpty()) {
+      lines.addAll(wrapped(first, "notes " + String.join(", ", references)));
+    }
     return lines;
   }
 

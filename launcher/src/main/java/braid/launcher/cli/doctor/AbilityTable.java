@@ -1,13 +1,17 @@
 package braid.launcher.cli.doctor;
 
 import braid.model.BackendKind;
+import braid.model.Transport;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
+import java.util.function.Function;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// All combinations on one screen: grids of patterns and methods, of attention, and of collectives
 /// by themselves and the ways that the backend has for them.
@@ -37,13 +41,20 @@ final class AbilityTable {
   List<String> lines() {
     var lines = new ArrayList<String>();
     lines.add("Overlapped patterns on the %s backend:".formatted(backend));
-    lines.addAll(grid.lines(overlaps, Ability::way, AbilityTable::answers));
-    if (!attentions.isEmpty()) {
-      lines.addAll(grid.lines(attentions, Ability::way, AbilityTable::answers));
+    for (var table : List.of(copied(overlaps), copied(attentions))) {
+      if (!table.isEmpty()) {
+        lines.addAll(grid.lines(table, Ability::way, AbilityTable::answers));
+      }
     }
     if (!collectives.isEmpty()) {
       lines.add("Collectives:");
-      lines.addAll(collectives());
+      lines.addAll(byTransport(copied(collectives), AbilityTable::memories));
+    }
+    var over = overLibraries();
+    if (!over.isEmpty()) {
+      lines.add("Over a library:");
+      lines.addAll(byTransport(over, AbilityTable::methods));
+      lines.addAll(holes(over));
     }
     var notes = grid.notes();
     if (!notes.isEmpty()) {
@@ -51,6 +62,29 @@ final class AbilityTable {
       lines.addAll(notes);
     }
     return lines;
+  }
+
+  private static List<Ability> copied(List<Ability> abilities) {
+    return abilities.stream().filter(ability -> !isOverLibrary(ability)).toList();
+  }
+
+  /// Returns the abilities of libraries in what Braid's own copies can do.
+  private List<Ability> overLibraries() {
+    var all = Stream.of(overlaps, attentions, collectives).flatMap(List::stream).toList();
+    var possible =
+        copied(all).stream()
+            .filter(Ability::supported)
+            .map(ability -> List.of(ability.task(), ability.way()))
+            .collect(Collectors.toSet());
+    return all.stream()
+        .filter(AbilityTable::isOverLibrary)
+        .filter(ability -> possible.contains(List.of(ability.task(), ability.way())))
+        .toList();
+  }
+
+  private static boolean isOverLibrary(Ability ability) {
+    return Arrays.stream(Transport.values())
+        .anyMatch(each -> each.isLibrary() && each.toString().equals(ability.transport()));
   }
 
   /// Returns one text for all transports and memory kinds with the same answer, supported ones
@@ -88,22 +122,71 @@ final class AbilityTable {
         .toList();
   }
 
-  private List<String> collectives() {
+  /// Returns the lines of a table with a column per transport that supports anything, its engines,
+  /// and why the others do not.
+  private List<String> byTransport(
+      List<Ability> abilities, Function<List<Ability>, List<String>> meaning) {
     var supported =
-        collectives.stream()
+        abilities.stream()
             .filter(Ability::supported)
             .map(Ability::transport)
             .collect(Collectors.toCollection(LinkedHashSet::new));
-    var present = collectives.stream().filter(a -> supported.contains(a.transport())).toList();
-    var lines = new ArrayList<>(grid.lines(present, Ability::transport, AbilityTable::memories));
-    engines(present).forEach((engine, of) -> lines.addAll(grid.wrapped(listed(of) + "  ", engine)));
+    var present = abilities.stream().filter(a -> supported.contains(a.transport())).toList();
+    var lines = new ArrayList<String>();
+    if (!present.isEmpty()) {
+      lines.addAll(grid.lines(present, Ability::transport, meaning));
+      engines(present)
+          .forEach((engine, of) -> lines.addAll(grid.wrapped(listed(of) + "  ", engine)));
+    }
     var missing = new LinkedHashMap<String, SequencedSet<String>>();
-    collectives.stream()
+    abilities.stream()
         .filter(ability -> !supported.contains(ability.transport()))
         .forEach(ability -> add(missing, ability.reason(), ability.transport()));
     missing.forEach(
         (why, of) -> lines.addAll(grid.wrapped("", "not by %s: %s".formatted(listed(of), why))));
     return lines;
+  }
+
+  /// Returns the methods of a cell that are supported.
+  private static List<String> methods(List<Ability> abilities) {
+    var ways = distinct(abilities.stream().filter(Ability::supported).toList(), Ability::way);
+    return List.of(ways.contains(Ability.NO_WAY) ? "the collective by itself" : listed(ways));
+  }
+
+  /// Returns what is missing in cells in which something is supported, once for each reason:
+  /// methods, or kinds of memory of a transport.
+  private List<String> holes(List<Ability> abilities) {
+    var methods = new LinkedHashMap<String, SequencedSet<String>>();
+    var memories = new LinkedHashMap<String, SequencedSet<String>>();
+    AbilityGrid.cells(abilities, Ability::transport).values().stream()
+        .flatMap(ways -> ways.values().stream())
+        .filter(AbilityGrid::any)
+        .forEach(
+            cell -> {
+              var ways = distinct(cell.stream().filter(Ability::supported).toList(), Ability::way);
+              for (var ability : cell) {
+                if (!ability.supported() && ways.contains(ability.way())) {
+                  add(
+                      memories,
+                      "%s: %s".formatted(ability.transport(), ability.reason()),
+                      ability.memory());
+                } else if (!ability.supported()) {
+                  add(methods, ability.reason(), ability.way());
+                }
+              }
+            });
+    var lines = new ArrayList<String>();
+    methods.forEach(
+        (why, names) -> lines.addAll(grid.wrapped("", "not %s: %s".formatted(listed(names), why))));
+    memories.forEach(
+        (why, names) ->
+            lines.addAll(grid.wrapped("", "not in %s memory by %s".formatted(listed(names), why))));
+    return lines;
+  }
+
+  private static SequencedSet<String> distinct(
+      List<Ability> abilities, Function<Ability, String> value) {
+    return abilities.stream().map(value).collect(Collectors.toCollection(LinkedHashSet::new));
   }
 
   /// Returns the memory kinds that are supported, and for each other kind the reason why not.

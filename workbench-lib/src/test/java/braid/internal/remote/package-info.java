@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.remote;
+
+import org.jspecify.annotations.NullMarked;
