@@ -1,7 +1,7 @@
 package braid;
 
-import braid.internal.pipeline.Launchable;
 import braid.internal.pipeline.Sequence;
+import braid.internal.run.Launchable;
 import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
@@ -12,6 +12,7 @@ import braid.model.Tuning;
 import braid.model.Verification;
 import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.Iterator;
@@ -23,7 +24,8 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// Pipelines and other chains that run in order without the host in between, such as a layer:
+/// Pipelines, collectives and other chains that run in order without the host in between, such as a
+/// layer:
 ///
 /// ```java
 /// var hidden = LocalTensor.on(world).shape(tokens, width / ranks).allocate();
@@ -38,6 +40,9 @@ import org.jspecify.annotations.Nullable;
 /// writes it, the next one reads it. Those that are added together ([#then]) run side by side and
 /// share network links and compute units: none of them may write memory that another one uses.
 ///
+/// A collective becomes a link by [Collectives#link]. Collectives of one group run one after the
+/// other, also side by side.
+///
 /// All ranks of the group run, time and profile the chain together. The caller closes the
 /// pipelines.
 public final class Chain implements Chainable, AutoCloseable {
@@ -47,8 +52,10 @@ public final class Chain implements Chainable, AutoCloseable {
   private final ProcessGroup group;
   private final List<List<Chainable>> stages;
 
-  /// All pipelines, those of chains in this one too.
-  private final List<Pipeline> links;
+  /// All pipelines and collectives, those of chains in this one too.
+  private final List<Chainable> links;
+
+  private final List<Pipeline> pipelines;
 
   /// Pipelines that this chain has built and closes.
   private final List<Pipeline> built;
@@ -64,27 +71,65 @@ public final class Chain implements Chainable, AutoCloseable {
     this.name = name;
     this.stages = stages.stream().map(List::copyOf).toList();
     this.links =
-        this.stages.stream()
-            .flatMap(List::stream)
-            .flatMap(each -> pipelines(each).stream())
-            .toList();
+        this.stages.stream().flatMap(List::stream).flatMap(each -> links(each).stream()).toList();
+    this.pipelines =
+        links.stream().filter(Pipeline.class::isInstance).map(Pipeline.class::cast).toList();
     this.built = List.copyOf(built);
     this.iterations =
         stages.isEmpty()
             ? null
             : new Iterations(
                 group,
-                links.stream().map(link -> link.lease().member()).toList(),
+                links.stream().map(Chain::member).toList(),
                 sequence(),
-                text(link -> link.group().equals(group) ? link.lease().text() : "on some ranks"),
+                text(link -> link.group().equals(group) ? subject(link) : "on some ranks"),
                 this::toString);
   }
 
-  private static List<Pipeline> pipelines(Chainable link) {
+  private static List<Chainable> links(Chainable link) {
+    return link instanceof Chain chain ? chain.links : List.of(link);
+  }
+
+  private static Iterations.Member member(Chainable link) {
     return switch (link) {
-      case Pipeline pipeline -> List.of(pipeline);
-      case Chain chain -> chain.links;
+      case Pipeline pipeline -> pipeline.lease().member();
+      case CollectiveLink collective -> collective.member();
+      case Chain chain -> throw new IllegalStateException("not a link: " + chain);
     };
+  }
+
+  /// Describes a link in the same words on all ranks.
+  private static String subject(Chainable link) {
+    return switch (link) {
+      case Pipeline pipeline -> pipeline.lease().text();
+      case CollectiveLink collective -> collective.text();
+      case Chain chain -> chain.toString();
+    };
+  }
+
+  /// Memory of this rank that a link uses.
+  ///
+  /// @param name for messages
+  record Used(String name, MemorySegment memory, boolean written) {
+    private boolean conflicts(Used other) {
+      return written && other.memory.asOverlappingSlice(memory).isPresent();
+    }
+  }
+
+  private static List<Used> used(Chainable link) {
+    return switch (link) {
+      case Pipeline pipeline -> pipeline.lease().used();
+      case CollectiveLink collective -> collective.used();
+      case Chain chain -> chain.links.stream().flatMap(each -> used(each).stream()).toList();
+    };
+  }
+
+  private static void checkOpen(Chainable link) {
+    switch (link) {
+      case Pipeline pipeline -> pipeline.checkOpen();
+      case CollectiveLink collective -> collective.checkOpen();
+      case Chain chain -> chain.links.forEach(Chain::checkOpen);
+    }
   }
 
   private Sequence sequence() {
@@ -95,6 +140,7 @@ public final class Chain implements Chainable, AutoCloseable {
   private static Launchable launchable(Chainable link) {
     return switch (link) {
       case Pipeline pipeline -> pipeline.lease().plan();
+      case CollectiveLink collective -> collective.link();
       case Chain chain -> chain.sequence();
     };
   }
@@ -127,40 +173,52 @@ public final class Chain implements Chainable, AutoCloseable {
   public Chain then(Chainable... beside) {
     Given.check("beside", beside);
     var stage = List.of(beside);
-    var added = stage.stream().map(Chain::pipelines).toList();
-    if (stage.isEmpty() || added.contains(List.<Pipeline>of())) {
+    var added = stage.stream().map(Chain::links).toList();
+    if (stage.isEmpty() || added.contains(List.<Chainable>of())) {
       throw new BraidException(
           stage.isEmpty()
-              ? "then needs 1 or more pipelines but was given none; leave it out"
-              : "a chain on `%s` has no pipelines; add them with then(pipeline)"
-                  .formatted(stage.get(added.indexOf(List.<Pipeline>of())).group().name()));
+              ? "then needs 1 or more links but was given none; leave it out"
+              : "a chain on `%s` has no links; add them with then(pipeline)"
+                  .formatted(stage.get(added.indexOf(List.<Chainable>of())).group().name()));
     }
     var known = new HashSet<>(links);
     for (var each : added.stream().flatMap(List::stream).toList()) {
-      each.lease().checkOpen();
+      checkOpen(each);
       if (!known.add(each)) {
         throw new BraidException(
             "%s is in the chain already; build another one for the second time".formatted(each));
       }
       if (!group.members().containsAll(each.group().members())) {
         throw new BraidException(
-            "a pipeline of the chain must be on `%s` or on some of its ranks but %s is on ranks %s; begin with Chain.on(%s)"
+            "a link of the chain must be on `%s` or on some of its ranks but %s is on ranks %s; begin with Chain.on(%s)"
                 .formatted(group.name(), each, each.group().members(), each.group().name()));
       }
     }
     for (int i = 0; i < added.size(); i++) {
       for (int j = 0; j < added.size(); j++) {
         if (i != j) {
-          var others = added.get(j);
-          added
-              .get(i)
-              .forEach(each -> others.forEach(other -> each.lease().checkBeside(other.lease())));
+          checkBeside(added.get(i), added.get(j));
         }
       }
     }
     var more = new ArrayList<>(stages);
     more.add(stage);
     return new Chain(group, name, more, built);
+  }
+
+  /// Refuses links side by side if one uses memory that another one writes.
+  private static void checkBeside(List<Chainable> writers, List<Chainable> others) {
+    for (var writer : writers) {
+      for (var other : others) {
+        for (var each : used(writer)) {
+          if (used(other).stream().anyMatch(each::conflicts)) {
+            throw new BraidException(
+                "links side by side must not share what one of them writes but the %s of %s is in use by %s; put them one after the other, with then(...) for each"
+                    .formatted(each.name(), writer, other));
+          }
+        }
+      }
+    }
   }
 
   /// Returns the chain under a name, which tables and charts show instead of its pipelines.
@@ -179,17 +237,17 @@ public final class Chain implements Chainable, AutoCloseable {
 
   /// Returns the pipelines in order, with those of the chains in it.
   public List<Pipeline> pipelines() {
-    return links;
+    return pipelines;
   }
 
   /// Returns the chain with one tuning per pipeline, in order. Pipelines whose tuning changes are
   /// built anew and closed with the new chain. All ranks call it together.
   public Chain with(List<? extends Tuning> tunings) {
     Given.check("tunings", tunings);
-    if (tunings.size() != links.size()) {
+    if (tunings.size() != pipelines.size()) {
       throw new BraidException(
           "a tuning for each of %d pipelines is needed but %d were given; give one each"
-              .formatted(links.size(), tunings.size()));
+              .formatted(pipelines.size(), tunings.size()));
     }
     var anew = new ArrayList<Pipeline>();
     try {
@@ -214,6 +272,7 @@ public final class Chain implements Chainable, AutoCloseable {
           case Chain chain ->
               same.add(
                   new Chain(chain.group, chain.name, chain.tuned(tunings, anew, whole), List.of()));
+          case CollectiveLink collective -> same.add(collective);
           case Pipeline pipeline -> {
             var tuning = tunings.next();
             if (pipeline.isTuned(tuning)) {
@@ -243,7 +302,7 @@ public final class Chain implements Chainable, AutoCloseable {
 
   /// Returns another pipeline of the chain that is bound to memory which this one has allocated.
   Optional<Pipeline> reader(Pipeline pipeline) {
-    return links.stream()
+    return pipelines.stream()
         .filter(link -> !link.equals(pipeline) && link.lease().borrows(pipeline.lease()))
         .findFirst();
   }
@@ -260,10 +319,16 @@ public final class Chain implements Chainable, AutoCloseable {
   private Iterations ready() {
     var ready = iterations;
     if (ready == null) {
-      throw new BraidException("the chain has no pipelines; add them with then(pipeline)");
+      throw new BraidException("the chain has no links; add them with then(pipeline)");
     }
-    links.forEach(link -> link.lease().checkOpen());
+    checkOpen(this);
     return ready;
+  }
+
+  /// Starts one iteration of all links and returns at once. This rank works on meanwhile, and
+  /// awaits it later; see [Running].
+  public Running start() {
+    return ready().start();
   }
 
   /// Runs the iterations and returns the nanoseconds of each on this rank, in the backend's default
@@ -295,7 +360,14 @@ public final class Chain implements Chainable, AutoCloseable {
     var lanes = new ArrayList<Measurement.Lanes>();
     for (int i = 0; i < links.size(); i++) {
       var prefix = links.size() == 1 ? "" : i + 1 + " ";
-      lanes.add(new Measurement.Lanes(prefix, links.get(i).lease().plan().streams()));
+      lanes.add(
+          new Measurement.Lanes(
+              prefix,
+              switch (links.get(i)) {
+                case Pipeline pipeline -> pipeline.streams();
+                case CollectiveLink collective -> collective.link().streams();
+                case Chain chain -> throw new IllegalStateException("not a link: " + chain);
+              }));
     }
     return ready.exclusively(
         "profile",
@@ -303,31 +375,43 @@ public final class Chain implements Chainable, AutoCloseable {
             new Measurement(group, this::iterate).profile(iterations, lanes, this::configuration));
   }
 
-  /// Verifies each pipeline alone, in order; see [Pipeline#verify()].
+  /// Verifies each link alone, in order; see [Pipeline#verify()]. A collective is compared with all
+  /// ranks' tensors as they were before.
   ///
   /// @return what was compared, of all links
   public Verification verify() {
     return ready()
         .exclusively(
             "verify",
-            () -> links.stream().map(Pipeline::verify).reduce(Verification::and).orElseThrow());
+            () -> links.stream().map(Chain::verify).reduce(Verification::and).orElseThrow());
+  }
+
+  private static Verification verify(Chainable link) {
+    return switch (link) {
+      case Pipeline pipeline -> pipeline.verify();
+      case CollectiveLink collective -> collective.verify();
+      case Chain chain -> chain.verify();
+    };
   }
 
   /// The links, their ranks, backend, link and memory, as columns of a table.
   SequencedMap<String, String> configuration() {
-    if (links.size() == 1) {
-      return links.getFirst().lease().configuration();
+    if (links.size() == 1 && links.getFirst() instanceof Pipeline pipeline) {
+      return pipeline.lease().configuration();
     }
     var columns = new LinkedHashMap<String, String>();
     if (name.isEmpty()) {
       columns.put("pattern", "chain");
       for (int i = 0; i < links.size(); i++) {
-        columns.put(column(i), links.get(i).lease().text());
+        columns.put(column(i), text(links.get(i)));
       }
     } else {
       columns.put("chain", name);
     }
-    var last = links.getFirst().lease().configuration();
+    var last =
+        pipelines.isEmpty()
+            ? ((CollectiveLink) links.getFirst()).configuration()
+            : pipelines.getFirst().lease().configuration();
     last.keySet().retainAll(List.of("backend", "link", "memory"));
     columns.put("ranks", Integer.toString(group.size()));
     columns.putAll(last);
@@ -356,6 +440,8 @@ public final class Chain implements Chainable, AutoCloseable {
     return switch (link) {
       case Chain chain -> chain.predictedNanos(machine);
       case Pipeline pipeline -> predictedNanos(pipeline.schedule(), machine);
+      case CollectiveLink collective ->
+          collective.schedule().map(each -> predictedNanos(each, machine)).orElse(0.0);
     };
   }
 
@@ -373,26 +459,39 @@ public final class Chain implements Chainable, AutoCloseable {
   SequencedMap<String, String> problem() {
     var columns = configuration();
     columns.remove("ranks");
-    if (links.size() == 1) {
-      columns.keySet().removeAll(links.getFirst().lease().plan().source().columns().keySet());
+    if (links.size() == 1 && links.getFirst() instanceof Pipeline pipeline) {
+      columns.keySet().removeAll(pipeline.lease().plan().source().columns().keySet());
     }
     for (int i = 0; i < links.size(); i++) {
-      columns.replace(column(i), links.get(i).lease().plan().problem().toString());
+      if (links.get(i) instanceof Pipeline pipeline) {
+        columns.replace(column(i), pipeline.problem().toString());
+      }
     }
     return columns;
   }
 
   private String column(int link) {
     var kind =
-        switch (links.get(link).problem()) {
-          case GemmSpec _ -> "pipeline";
-          case AttentionSpec _ -> "attention";
-          case AttentionGradientSpec _ -> "backward";
-        };
+        links.get(link) instanceof Pipeline pipeline
+            ? switch (pipeline.problem()) {
+              case GemmSpec _ -> "pipeline";
+              case AttentionSpec _ -> "attention";
+              case AttentionGradientSpec _ -> "backward";
+            }
+            : "collective";
     return "%s %d".formatted(kind, link + 1);
   }
 
-  private String text(Function<Pipeline, String> each) {
+  /// Describes a link for tables and messages.
+  private static String text(Chainable link) {
+    return switch (link) {
+      case Pipeline pipeline -> pipeline.lease().text();
+      case CollectiveLink collective -> collective.words();
+      case Chain chain -> chain.toString();
+    };
+  }
+
+  private String text(Function<Chainable, String> each) {
     return stages.stream()
         .map(
             stage ->
@@ -402,11 +501,8 @@ public final class Chain implements Chainable, AutoCloseable {
         .collect(Collectors.joining(" -> "));
   }
 
-  private static String text(Chainable link, Function<Pipeline, String> each) {
-    return switch (link) {
-      case Pipeline pipeline -> each.apply(pipeline);
-      case Chain chain -> "(%s)".formatted(chain.text(each));
-    };
+  private static String text(Chainable link, Function<Chainable, String> each) {
+    return link instanceof Chain chain ? "(%s)".formatted(chain.text(each)) : each.apply(link);
   }
 
   /// Closes the pipelines that [#with] has built for this chain, and no others.
@@ -417,7 +513,6 @@ public final class Chain implements Chainable, AutoCloseable {
 
   @Override
   public String toString() {
-    return "chain %s, on %s"
-        .formatted(name.isEmpty() ? text(link -> link.lease().text()) : name, group.name());
+    return "chain %s, on %s".formatted(name.isEmpty() ? text(Chain::text) : name, group.name());
   }
 }

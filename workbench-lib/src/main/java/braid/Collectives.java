@@ -15,9 +15,11 @@ import braid.model.CollectiveWay;
 import braid.model.Overlap;
 import braid.model.Profile;
 import braid.model.Transport;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Standalone collectives on symmetric tensors:
@@ -29,6 +31,8 @@ import org.jspecify.annotations.Nullable;
 /// try (var sum = comm.allReduce(x)) { ... }         // or is allocated, in symmetric memory
 /// comm.sendReceive(x, next, y, previous);
 /// var profile = comm.profile(50, c -> c.allGather(x, y));
+/// var running = comm.start(c -> c.allGather(x, y));   // ... other work ...
+/// running.await();
 /// ```
 ///
 /// All ranks of the group call the same collectives in the same order with the same tensors; a rank
@@ -61,6 +65,9 @@ import org.jspecify.annotations.Nullable;
 public final class Collectives {
   private static final String SEND_RECEIVE = "send-receive";
 
+  private static final String MESSAGES_BLOCK =
+      "a message is matched by the host when it is received; call it outside the chain";
+
   private final ProcessGroup group;
   private final CollectiveEngine engine;
   private final @Nullable CollectiveWay way;
@@ -68,19 +75,24 @@ public final class Collectives {
   private final @Nullable AllReduce algorithm;
   private final @Nullable CollectiveLog log;
 
+  /// Receives the collectives, which then do not run; null by default.
+  private final @Nullable List<CollectiveLink> recorded;
+
   private Collectives(
       ProcessGroup group,
       CollectiveEngine engine,
       @Nullable CollectiveWay way,
       int workers,
       @Nullable AllReduce algorithm,
-      @Nullable CollectiveLog log) {
+      @Nullable CollectiveLog log,
+      @Nullable List<CollectiveLink> recorded) {
     this.group = group;
     this.engine = engine;
     this.way = way;
     this.workers = workers;
     this.algorithm = algorithm;
     this.log = log;
+    this.recorded = recorded;
   }
 
   /// Returns the group's collectives, by copy engines. All members call it together, and meet the
@@ -90,7 +102,7 @@ public final class Collectives {
     group.checkMember();
     var engine = group.keep(CollectiveEngine.class, () -> new CollectiveEngine(setting(group)));
     engine.setUp();
-    return new Collectives(group, engine, null, 0, null, null);
+    return new Collectives(group, engine, null, 0, null, null, null);
   }
 
   private static CollectiveGroup setting(ProcessGroup group) {
@@ -135,7 +147,7 @@ public final class Collectives {
               .formatted(call, way));
     }
     checkAlgorithm(other, algorithm);
-    return new Collectives(group, engine, other, 0, algorithm, log);
+    return new Collectives(group, engine, other, 0, algorithm, log, recorded);
   }
 
   /// Returns these collectives with that number of compute units per rank that communicate; only
@@ -154,7 +166,7 @@ public final class Collectives {
           "workers must be 1..%d but was %d; try workers(%d)"
               .formatted(Overlap.MAX_WORKERS, count, Overlap.DEFAULT_WORKERS));
     }
-    return new Collectives(group, engine, way, count, algorithm, log);
+    return new Collectives(group, engine, way, count, algorithm, log, recorded);
   }
 
   /// Returns these collectives with all-reduces in one round: every rank adds all parts of all
@@ -177,7 +189,7 @@ public final class Collectives {
               .formatted(other, algorithm));
     }
     checkAlgorithm(route().way(), other);
-    return new Collectives(group, engine, way, workers, other, log);
+    return new Collectives(group, engine, way, workers, other, log, recorded);
   }
 
   private static void checkAlgorithm(CollectiveWay way, @Nullable AllReduce algorithm) {
@@ -264,11 +276,12 @@ public final class Collectives {
               .formatted(rules, group.size() - 1, root));
     }
     log(rules.name(), x, x.shape());
-    engine.make(
+    make(
         new CollectiveCall(
             Collective.BROADCAST, route(), x.shared(), x.shared(), root, AllReduce.TWO_SHOT),
         group.rank() == root || route().way().library().isPresent(),
-        () -> Call.of(rules.name(), "from rank %d, %s over %s".formatted(root, text(x), route())));
+        () -> Call.of(rules.name(), "from rank %d, %s over %s".formatted(root, text(x), route())),
+        List.of(x, x));
   }
 
   /// Waits until every rank has reached the barrier; by signals, without a meeting at the store.
@@ -277,10 +290,11 @@ public final class Collectives {
     if (log != null) {
       log.add(Collective.BARRIER.toString());
     }
-    engine.make(
+    make(
         CollectiveCall.barrier(route()),
         true,
-        () -> Call.of(Collective.BARRIER.toString(), "of collectives over " + route()));
+        () -> Call.of(Collective.BARRIER.toString(), "of collectives over " + route()),
+        List.of());
   }
 
   /// Sends `x` to a rank and waits until that rank has received it: then `x` may be overwritten.
@@ -288,6 +302,7 @@ public final class Collectives {
   /// send first wait for each other, which is an error at once; use [#sendReceive] there. A message
   /// to the own rank is copied at once and kept until it is received.
   public void send(SymmetricTensor x, int toRank) {
+    requireNotRecorded("send", MESSAGES_BLOCK);
     var rules = rules(Collective.SEND, x);
     var message = message(rules, x, toRank);
     log(SEND_RECEIVE, x, x.shape());
@@ -301,6 +316,7 @@ public final class Collectives {
   /// Receives the next message of a rank into `y`. A message of another shape or type is an error
   /// on both ranks.
   public void receive(SymmetricTensor y, int fromRank) {
+    requireNotRecorded("receive", MESSAGES_BLOCK);
     var landing = landing(rules(Collective.RECEIVE, y), y, fromRank);
     log(SEND_RECEIVE, y, y.shape());
     engine.receive(route(), landing);
@@ -309,6 +325,7 @@ public final class Collectives {
   /// Sends `x` to one rank and receives `y` from the same or another rank, at the same time: for
   /// rings, also of one rank.
   public void sendReceive(SymmetricTensor x, int toRank, SymmetricTensor y, int fromRank) {
+    requireNotRecorded("sendReceive", MESSAGES_BLOCK);
     var rules = rules(Collective.SEND, "sendReceive", x);
     var message = message(rules, x, toRank);
     var landing = landing(rules(Collective.RECEIVE, "sendReceive", y), y, fromRank);
@@ -349,7 +366,7 @@ public final class Collectives {
     Given.check("body", body);
     group.checkMember();
     var record = new CollectiveLog(group, route());
-    var logged = new Collectives(group, engine, way, workers, algorithm, record);
+    var logged = new Collectives(group, engine, way, workers, algorithm, record, null);
     var measurement =
         new Measurement(
             group,
@@ -372,14 +389,54 @@ public final class Collectives {
     if (sums && log != null) {
       log.add(algorithm());
     }
-    engine.make(
+    make(
         new CollectiveCall(collective, route(), x.shared(), y.shared(), 0, algorithm()),
         true,
         () ->
             Call.of(
                 collective.toString(),
                 "%s to %s over %s%s"
-                    .formatted(text(x), text(y), route(), sums ? ", " + algorithm() : "")));
+                    .formatted(text(x), text(y), route(), sums ? ", " + algorithm() : "")),
+        List.of(x, y));
+  }
+
+  private void make(
+      CollectiveCall call,
+      boolean needsAll,
+      Supplier<Call> groupCall,
+      List<SymmetricTensor> tensors) {
+    if (recorded == null) {
+      engine.make(call, needsAll, groupCall);
+    } else {
+      recorded.add(new CollectiveLink(group, engine, call, groupCall.get(), tensors));
+    }
+  }
+
+  /// Returns the collective that the body calls, as a link of a [Chain]; it does not run yet.
+  ///
+  /// ```java
+  /// var layer = Chain.of(up, comm.link(c -> c.allReduce(hidden, hidden)), down);
+  /// ```
+  ///
+  /// @param body calls one collective on its argument, into a tensor that exists
+  public CollectiveLink link(Consumer<Collectives> body) {
+    Given.check("body", body);
+    group.checkMember();
+    var links = new ArrayList<CollectiveLink>();
+    body.accept(new Collectives(group, engine, way, workers, algorithm, null, links));
+    return CollectiveLink.only(links);
+  }
+
+  /// Starts the collective that the body calls and returns at once. This rank works on meanwhile,
+  /// and awaits it later; see [Running].
+  public Running start(Consumer<Collectives> body) {
+    return Chain.of(link(body)).start();
+  }
+
+  private void requireNotRecorded(String call, String remedy) {
+    if (recorded != null) {
+      throw new BraidException("%s cannot be a link; %s".formatted(call, remedy));
+    }
   }
 
   private void log(String pattern, SymmetricTensor x, List<Long> result) {
@@ -393,6 +450,7 @@ public final class Collectives {
   }
 
   private SymmetricTensor filled(ShapeRules rules, List<Long> shape, Filling filling) {
+    requireNotRecorded("a collective into a new tensor", "allocate y and call it with x and y");
     var y =
         SymmetricTensor.on(group)
             .shape(shape.stream().mapToLong(Long::longValue).toArray())

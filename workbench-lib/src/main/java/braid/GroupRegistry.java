@@ -1,6 +1,5 @@
 package braid;
 
-import braid.internal.collective.CollectiveEngine;
 import braid.internal.context.RankContext;
 import braid.internal.rank.Closing;
 import braid.model.BraidException;
@@ -143,10 +142,7 @@ final class GroupRegistry implements RankContext.RankLocal {
 
   @Override
   public synchronized List<String> unfinished() {
-    return groups.values().stream()
-        .flatMap(group -> group.resources(CollectiveEngine.class).stream())
-        .flatMap(engine -> engine.unreceivedMessages().stream())
-        .toList();
+    return groups.values().stream().flatMap(group -> group.unfinished().stream()).toList();
   }
 
   @Override

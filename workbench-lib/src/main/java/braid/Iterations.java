@@ -3,10 +3,10 @@ package braid;
 import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
 import braid.internal.pipeline.Flight;
-import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.Sequence;
 import braid.internal.rank.Need;
 import braid.internal.rank.Waits;
+import braid.internal.run.Link;
 import braid.model.BraidException;
 import braid.natives.profiling.NvtxRange;
 import java.util.ArrayList;
@@ -16,10 +16,10 @@ import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Runs iterations of pipelines, stage after stage. Each iteration is an NVTX range, which
-/// profilers such as Nsight Systems show. The range covers the whole iteration, or only its
-/// enqueuing if several iterations are in flight. After an iteration was aborted, ranks may be at
-/// different steps, so no iteration starts until the next epoch.
+/// Runs iterations of links, stage after stage. Each iteration is an NVTX range, which profilers
+/// such as Nsight Systems show. The range covers the whole iteration, or only its enqueuing if
+/// several iterations are in flight. After an iteration was aborted, ranks may be at different
+/// steps, so no iteration starts until the next epoch.
 final class Iterations {
   private final List<Member> members;
   private final List<ProcessGroup> groups;
@@ -31,20 +31,23 @@ final class Iterations {
   private final NvtxRange range;
   private long enqueueNanos;
 
-  /// A plan, and whether its ranks are known to be at the same step. After ranks made different
+  /// A link, and whether its ranks are known to be at the same step. After ranks made different
   /// calls, they exchange before the next iteration whether any of them was aborted.
   static final class Member {
     private final ProcessGroup group;
-    private final Plan plan;
+    private final Link link;
     private final Supplier<String> name;
     private int epoch;
     private int round;
     private @Nullable Throwable abortCause;
 
-    /// @param name name of the pipeline, for messages
-    Member(ProcessGroup group, Plan plan, Supplier<String> name) {
+    /// Whether an iteration was started and not awaited yet.
+    private boolean running;
+
+    /// @param name name of the link, for messages
+    Member(ProcessGroup group, Link link, Supplier<String> name) {
       this.group = group;
-      this.plan = plan;
+      this.link = link;
       this.name = name;
       this.epoch = group.context().waits().epoch();
       this.round = group.calls().round();
@@ -57,11 +60,17 @@ final class Iterations {
       if (epoch != current) {
         epoch = current;
         abortCause = null;
-        plan.beginEpoch();
+        running = false;
+        link.beginEpoch();
       } else if (round != currentRound) {
         exchangeFailures();
       }
       round = currentRound;
+      if (running) {
+        throw new BraidException(
+            "%s was started and not awaited; call await() on the result of start() first"
+                .formatted(name.get()));
+      }
       if (abortCause != null) {
         throw new BraidException(
             "%s was aborted before (%s), so its ranks may be at different steps; build it again"
@@ -76,18 +85,18 @@ final class Iterations {
       for (int rank = 0; rank < failures.size() && abortCause == null; rank++) {
         if (!failures.get(rank).isEmpty()) {
           abortCause = new BraidException("rank %d: %s".formatted(rank, failures.get(rank)));
-          plan.spoil();
+          link.spoil(abortCause);
         }
       }
     }
 
     private void abort(Throwable cause) {
       abortCause = cause;
-      plan.spoil();
+      link.spoil(cause);
       if (group.calls().failed()) {
         // The streams wait for signals that never arrive, and the next round does not end these
         // waits.
-        plan.quiesce();
+        link.quiesce();
       }
     }
 
@@ -101,7 +110,7 @@ final class Iterations {
   }
 
   /// @param group group whose ranks run the pipelines together
-  /// @param members all pipelines
+  /// @param members all links
   /// @param sequence their order
   /// @param subject description of the pipelines, the same on all ranks
   /// @param name name of the whole, for messages
@@ -155,16 +164,60 @@ final class Iterations {
   private void runAlone(int iteration) {
     members.forEach(Member::begin);
     try (var _ = range.open()) {
-      enter();
-      long begin = System.nanoTime();
-      countReplay(sequence.turn(iteration));
-      sequence.launch(null);
-      enqueueNanos = System.nanoTime() - begin;
+      launch(iteration);
       waits.calling(need, () -> sequence.synchronize(this::end));
     } catch (RuntimeException | Error e) {
       members.forEach(member -> member.abort(e));
       throw e;
     }
+  }
+
+  private void launch(int iteration) {
+    enter();
+    long begin = System.nanoTime();
+    countReplay(sequence.turn(iteration));
+    sequence.launch(null);
+    enqueueNanos = System.nanoTime() - begin;
+  }
+
+  /// Enqueues one iteration and returns at once.
+  Running start() {
+    exclusively(
+        "start",
+        () -> {
+          members.forEach(Member::begin);
+          try {
+            launch(0);
+            members.forEach(member -> member.running = true);
+          } catch (RuntimeException | Error e) {
+            members.forEach(member -> member.abort(e));
+            throw e;
+          }
+        });
+    var running = new Running(this, waits.epoch());
+    groups.getFirst().started(running);
+    return running;
+  }
+
+  /// Waits for the end of a started iteration on this rank.
+  void finish() {
+    exclusively(
+        "await",
+        () -> {
+          try (var _ = range.open()) {
+            waits.calling(need, () -> sequence.synchronize(this::end));
+          } catch (RuntimeException | Error e) {
+            members.forEach(member -> member.abort(e));
+            throw e;
+          } finally {
+            members.forEach(member -> member.running = false);
+          }
+        });
+  }
+
+  /// Returns the epoch of this rank.
+  int epoch() {
+    return waits.epoch();
   }
 
   /// Runs iterations with several in flight, and waits for the end of all of them on this rank.
@@ -205,7 +258,7 @@ final class Iterations {
   /// library waits for.
   private List<Integer> absent() {
     var backend = groups.getFirst().context().backend();
-    boolean all = members.stream().anyMatch(member -> member.plan.waitsInLibrary());
+    boolean all = members.stream().anyMatch(member -> member.link.waitsInLibrary());
     return groups.stream()
         .flatMap(group -> group.calls().absent().stream())
         .distinct()
@@ -226,5 +279,10 @@ final class Iterations {
   /// Returns the nanoseconds that this rank's thread took to enqueue the last iteration.
   long enqueueNanos() {
     return enqueueNanos;
+  }
+
+  @Override
+  public String toString() {
+    return name.get();
   }
 }

@@ -618,6 +618,13 @@ public final class Pipeline implements Chainable, AutoCloseable {
     run(0);
   }
 
+  /// Starts one iteration and returns at once. This rank works on meanwhile, and awaits it later;
+  /// see [Running].
+  public Running start() {
+    checkOpen();
+    return lease.iterations().start();
+  }
+
   /// @param iteration number of the iteration in its spans
   void run(int iteration) {
     lease.run(iteration);

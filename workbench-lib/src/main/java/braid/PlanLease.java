@@ -160,17 +160,14 @@ final class PlanLease implements AutoCloseable {
     return member;
   }
 
-  /// Refuses to run beside another plan that uses memory which this one writes.
-  void checkBeside(PlanLease other) {
-    plan.views()
-        .forEach(
-            (part, view) -> {
-              if (!part.given() && other.uses(view.memory())) {
-                throw new BraidException(
-                    "pipelines side by side must not share what one of them writes but the %s of %s is in use by %s; put them one after the other, with then(...) for each"
-                        .formatted(part, this, other));
-              }
-            });
+  /// Returns the memory of this rank that it uses, by part.
+  List<Chain.Used> used() {
+    return plan.views().entrySet().stream()
+        .map(
+            each ->
+                new Chain.Used(
+                    each.getKey().toString(), each.getValue().memory(), !each.getKey().given()))
+        .toList();
   }
 
   /// Returns whether a tensor of this plan is in memory that the other one has allocated.
@@ -323,7 +320,14 @@ final class PlanLease implements AutoCloseable {
   /// Compares on this rank, and exchanges the results of all ranks.
   private Verification together(Reference reference, @Nullable Tolerance tolerance) {
     var differences = new Differences();
-    var wrong = reference.compare(tolerance, differences);
+    return together(group, reference.compare(tolerance, differences), differences);
+  }
+
+  /// Exchanges the results of all ranks.
+  ///
+  /// @param wrong a wrong value of this rank, in words
+  static Verification together(
+      ProcessGroup group, Optional<String> wrong, Differences differences) {
     var results = group.gather(wrong.map(each -> WRONG + each).orElseGet(differences::text));
     for (var each : results) {
       if (each.startsWith(WRONG)) {

@@ -1,5 +1,6 @@
 package braid;
 
+import braid.internal.collective.CollectiveEngine;
 import braid.internal.context.RankContext;
 import braid.internal.memory.BufferPool;
 import braid.internal.memory.Call;
@@ -22,6 +23,7 @@ import braid.model.Place;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -51,6 +53,10 @@ public final class ProcessGroup implements AutoCloseable {
   private final int rank;
   private final Members all;
   private final Deque<AutoCloseable> resources = new ArrayDeque<>();
+
+  /// Iterations that may not have been awaited yet.
+  private final List<Running> started = new ArrayList<>();
+
   private final Counters counters = new Counters();
   private final Calls calls;
   private final BufferPool pool;
@@ -393,6 +399,25 @@ public final class ProcessGroup implements AutoCloseable {
   /// Returns the open resources of that type on this group, the latest first.
   synchronized <T> List<T> resources(Class<T> type) {
     return resources.stream().filter(type::isInstance).map(type::cast).toList();
+  }
+
+  synchronized void started(Running running) {
+    started.removeIf(Running::isOver);
+    started.add(running);
+  }
+
+  /// Describes messages that were not received and iterations that were not awaited, each once.
+  synchronized List<String> unfinished() {
+    started.removeIf(Running::isOver);
+    var texts = new ArrayList<String>();
+    resources(CollectiveEngine.class).forEach(each -> texts.addAll(each.unreceivedMessages()));
+    started.forEach(
+        running ->
+            texts.add(
+                "rank %d of group `%s` has started %s and not awaited it; call await() on the result of start()"
+                    .formatted(rank, name, running)));
+    started.clear();
+    return texts;
   }
 
   RankContext context() {

@@ -169,7 +169,7 @@ class ChainTest {
                 .hasMessageContaining("is in the chain already");
             assertThatThrownBy(() -> Chain.of(first, Chain.on(world)))
                 .isInstanceOf(BraidException.class)
-                .hasMessageContaining("has no pipelines; add them with then(pipeline)");
+                .hasMessageContaining("has no links; add them with then(pipeline)");
           }
         });
   }
@@ -592,7 +592,7 @@ class ChainTest {
               var down = Pipeline.on(world).gemm(DOWN).input(shared).build()) {
             assertThatThrownBy(() -> Chain.on(world).run())
                 .isInstanceOf(BraidException.class)
-                .hasMessage("the chain has no pipelines; add them with then(pipeline)");
+                .hasMessage("the chain has no links; add them with then(pipeline)");
             assertThatThrownBy(() -> Chain.of(up, up))
                 .isInstanceOf(BraidException.class)
                 .hasMessageEndingWith(
@@ -600,17 +600,17 @@ class ChainTest {
             assertThatThrownBy(() -> Chain.on(world).then(up, down))
                 .isInstanceOf(BraidException.class)
                 .hasMessageStartingWith(
-                    "pipelines side by side must not share what one of them writes but the output of pipeline");
+                    "links side by side must not share what one of them writes but the output of pipeline");
             try (var own = Pipeline.on(world).gemm(UP).build();
                 var next = Pipeline.on(world).gemm(DOWN).input(own.output()).build()) {
               assertThatThrownBy(() -> Chain.on(world).then(next, own))
                   .isInstanceOf(BraidException.class)
                   .hasMessageStartingWith(
-                      "pipelines side by side must not share what one of them writes but the output of pipeline");
+                      "links side by side must not share what one of them writes but the output of pipeline");
             }
             assertThatThrownBy(() -> Chain.on(alone).then(up))
                 .isInstanceOf(BraidException.class)
-                .hasMessageStartingWith("a pipeline of the chain must be on `alone-");
+                .hasMessageStartingWith("a link of the chain must be on `alone-");
             var chain = Chain.of(up, down);
             assertThatThrownBy(() -> chain.with(List.of(Overlap.ring())))
                 .isInstanceOf(BraidException.class)

@@ -11,6 +11,7 @@ import braid.internal.rank.Need;
 import braid.internal.rank.SingleCaller;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.run.Executor;
+import braid.internal.run.Link;
 import braid.internal.work.Work;
 import braid.model.BraidException;
 import braid.model.Collective;
@@ -68,6 +69,12 @@ public final class CollectiveEngine implements AutoCloseable {
 
   /// Memory in which this rank computes sums.
   private @Nullable PrivateMemory inbox;
+
+  /// Executables of collectives that chains launch.
+  private final Map<CollectiveCall, Executable> launched = new HashMap<>();
+
+  /// The stream on which the latest collective of a chain ends; null if nothing runs.
+  private @Nullable Stream latest;
 
   private @Nullable CollectiveState state;
   private @Nullable Throwable failure;
@@ -162,14 +169,113 @@ public final class CollectiveEngine implements AutoCloseable {
                   .calling(
                       entry.need,
                       () -> {
+                        followLatest(List.copyOf(lanes.values()));
                         launch(entry, state, call, label);
                         lanes.values().forEach(stream -> stream.synchronize(label));
                       });
+              latest = null;
               if (prepared.size() > MOST_PREPARED) {
                 Closing.all(takePrepared()::poll);
               }
               return Optional.empty();
             });
+  }
+
+  /// Returns a collective that a chain launches, without waiting for its end.
+  public Link link(CollectiveCall call, Supplier<String> description) {
+    return new LaunchedCollective(this, call, description);
+  }
+
+  /// Begins an iteration of a chain on the streams of a route. Meets the other ranks if they may
+  /// not share the same state, and refuses work after a failure.
+  void turn(CollectiveRoute route, Supplier<String> label, int ofIteration) {
+    if (agreedRound != round() && state != null) {
+      setUp();
+    }
+    var _ = inTurn(label, () -> usable().orElseThrow(() -> unusable(label.get())));
+    streams(route).forEach(stream -> stream.turn(ofIteration, step));
+  }
+
+  /// Enqueues a collective behind those before it, and returns the stream on which it ends.
+  void launch(CollectiveCall call, Supplier<String> label, int ofIteration) {
+    var _ =
+        inTurn(
+            label,
+            () -> {
+              var state = usable().orElseThrow(() -> unusable(label.get()));
+              var all = streams(call.route());
+              followLatest(all);
+              step++;
+              all.forEach(stream -> stream.turn(ofIteration, step));
+              if (call.route().way().library().isPresent()) {
+                executor(state, call, label).layOut();
+              } else {
+                compiled(state, call, label).launch();
+              }
+              var first = all.getFirst();
+              for (var other : all.subList(1, all.size())) {
+                first.await(Work.of(label), other.mark());
+              }
+              latest = first;
+              return state;
+            });
+  }
+
+  private Executable compiled(CollectiveState state, CollectiveCall call, Supplier<String> label) {
+    var existing = launched.get(call);
+    if (existing != null) {
+      return existing;
+    }
+    if (launched.size() >= MOST_PREPARED) {
+      streams.values().forEach(each -> each.values().forEach(one -> one.synchronize(label)));
+      Closing.all(takeLaunched()::poll);
+    }
+    var made =
+        group.backend().compile(streams(call.route()), executor(state, call, label)::layOut, false);
+    launched.put(call, made);
+    return made;
+  }
+
+  private Deque<AutoCloseable> takeLaunched() {
+    var all = new ArrayDeque<AutoCloseable>(launched.values());
+    launched.clear();
+    return all;
+  }
+
+  /// Makes streams wait for the latest collective of a chain: those of a group share signals and
+  /// memory, so they run one after the other.
+  private void followLatest(List<Stream> all) {
+    var before = latest;
+    if (before == null) {
+      return;
+    }
+    var end = before.mark();
+    for (var stream : all) {
+      if (!stream.equals(before)) {
+        stream.await(Work.of(() -> "the collective before"), end);
+      }
+    }
+  }
+
+  /// Notes that a collective of a chain failed.
+  void fail(Throwable cause) {
+    failure = cause;
+  }
+
+  /// Returns the schedule of a collective, if copies run it.
+  public Optional<Schedule> schedule(CollectiveCall call) {
+    return call.route().way().library().isPresent()
+        ? Optional.empty()
+        : Optional.of(schedule(call, CollectiveSpec.LibraryNeeds.NONE));
+  }
+
+  private Schedule schedule(CollectiveCall call, CollectiveSpec.LibraryNeeds needs) {
+    if (schedules.size() >= MOST_PREPARED) {
+      schedules.clear();
+    }
+    var place = group.place();
+    return schedules.computeIfAbsent(
+        call.spec(needs, place.rank()), spec -> CollectivePlanner.plan(spec, place.size()));
   }
 
   /// Returns the ranks of the world whose call this rank's latest one waits for.
@@ -225,12 +331,7 @@ public final class CollectiveEngine implements AutoCloseable {
               precondition == Precondition.ARRIVAL_ON_HOST,
               library.needsCompletionSignal());
     }
-    if (schedules.size() >= MOST_PREPARED) {
-      schedules.clear();
-    }
-    var schedule =
-        schedules.computeIfAbsent(
-            call.spec(needs, place.rank()), spec -> CollectivePlanner.plan(spec, place.size()));
+    var schedule = schedule(call, needs);
     var resources =
         new CollectiveResources(
             place.size(),
@@ -458,7 +559,7 @@ public final class CollectiveEngine implements AutoCloseable {
 
   /// Aborts the waits of the streams after ranks made different calls: the signals never arrive,
   /// and the next round does not report it. A library is aborted when it is freed.
-  private synchronized void quiesce() {
+  synchronized void quiesce() {
     streams.forEach(
         (route, each) -> {
           if (route.way().library().isEmpty()) {
@@ -516,6 +617,7 @@ public final class CollectiveEngine implements AutoCloseable {
     epoch = newEpoch;
     step = 0;
     failure = null;
+    latest = null;
     Closing.all(this::unreceived);
     var current = state;
     if (current != null) {
@@ -580,6 +682,8 @@ public final class CollectiveEngine implements AutoCloseable {
       used.forEach(each -> all.add(each::abort));
     }
     all.addAll(takePrepared());
+    all.addAll(takeLaunched());
+    latest = null;
     all.add(() -> Closing.all(this::unreceived));
     streams.values().forEach(each -> all.addAll(List.copyOf(each.values()).reversed()));
     streams.clear();

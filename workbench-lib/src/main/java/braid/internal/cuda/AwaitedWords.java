@@ -20,7 +20,7 @@ public final class AwaitedWords {
   public record AwaitedValue(long value, Work work, int raiser) {}
 
   /// More turns than are ever in flight; bounds what a failed iteration leaves behind.
-  private static final int MOST_TURNS = 16;
+  private static final int MOST_TURNS = 128;
 
   private final Gpu gpu;
 

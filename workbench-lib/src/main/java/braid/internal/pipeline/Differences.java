@@ -13,13 +13,13 @@ public final class Differences {
   private double allowed;
 
   /// Adds values that are equal to the reference, as they must be.
-  void addExact(long count) {
+  public void addExact(long count) {
     values += count;
     exact += count;
   }
 
   /// Adds values, the largest difference of any of them, and the bound of this one.
-  void add(long count, double difference, double bound) {
+  public void add(long count, double difference, double bound) {
     values += count;
     if (difference >= largest || Double.isNaN(difference)) {
       largest = difference;

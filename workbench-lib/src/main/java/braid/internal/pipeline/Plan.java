@@ -13,6 +13,7 @@ import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.resource.SymmetricSource;
 import braid.internal.run.Executor;
+import braid.internal.run.Link;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
@@ -62,7 +63,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A schedule set up on this rank for repeated runs: its memory, streams and signal words. It only
 /// enqueues work; the caller waits.
-public final class Plan implements Launchable, AutoCloseable, Executor.Resources {
+public final class Plan implements Link, AutoCloseable, Executor.Resources {
   /// Large enough that OpenBLAS uses and initializes the code path of real problems.
   private static final int WARM_UP_SIZE = 64;
 
@@ -125,7 +126,7 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
       plan.setUp(ranks, memory, rendezvous);
       return plan;
     } catch (RuntimeException | Error e) {
-      plan.spoil();
+      plan.spoil(e);
       Closing.after(e, plan);
       throw e;
     }
@@ -428,7 +429,7 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
         .orElseGet(() -> IntStream.range(0, place.size()).boxed().toList());
   }
 
-  /// Returns whether a library waits for all ranks, which no signal shows.
+  @Override
   public boolean waitsInLibrary() {
     return libraries != null;
   }
@@ -484,7 +485,7 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
     return Planner.origin(schedule, part, place.rank(), row);
   }
 
-  /// Restarts the step count of a new epoch.
+  @Override
   public void beginEpoch() {
     step = 0;
     var used = libraries;
@@ -587,12 +588,12 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
     streams().forEach(stream -> stream.synchronize(description));
   }
 
-  /// All streams, communication first.
+  @Override
   public List<Stream> streams() {
     return streams;
   }
 
-  /// Resets the plan's streams after a failure.
+  @Override
   public void quiesce() {
     abortLibraries();
     backend.quiesce(streams());
@@ -607,7 +608,8 @@ public final class Plan implements Launchable, AutoCloseable, Executor.Resources
 
   /// Marks the memory as not reusable after a failed iteration: ranks may be at different steps,
   /// and one may still write to memory that another has closed.
-  public void spoil() {
+  @Override
+  public void spoil(Throwable cause) {
     spoiled = true;
   }
 

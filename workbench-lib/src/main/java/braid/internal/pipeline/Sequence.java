@@ -2,6 +2,7 @@ package braid.internal.pipeline;
 
 import braid.internal.backend.Event;
 import braid.internal.backend.Stream;
+import braid.internal.run.Launchable;
 import braid.internal.work.Work;
 import java.util.List;
 import java.util.Optional;

@@ -1,4 +1,4 @@
-package braid.internal.pipeline;
+package braid.internal.run;
 
 import braid.internal.backend.Event;
 import braid.internal.backend.Stream;
@@ -6,9 +6,9 @@ import braid.internal.work.Work;
 import java.util.Optional;
 import java.util.function.Supplier;
 
-/// Work of repeated iterations on streams of this rank: of a [Plan], or of several in a [Sequence].
-/// It only enqueues; the caller waits.
-public sealed interface Launchable permits Plan, Sequence {
+/// Work of repeated iterations on streams of this rank: a [Link], or several in a sequence. It only
+/// enqueues; the caller waits.
+public interface Launchable {
   /// Returns the stream on which iterations begin and end.
   Stream first();
 
