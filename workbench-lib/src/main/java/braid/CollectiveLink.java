@@ -31,6 +31,7 @@ public final class CollectiveLink implements Chainable {
       ProcessGroup group,
       CollectiveEngine engine,
       CollectiveCall call,
+      boolean needsAll,
       Call description,
       List<SymmetricTensor> tensors) {
     this.group = group;
@@ -38,7 +39,7 @@ public final class CollectiveLink implements Chainable {
     this.call = call;
     this.description = description;
     this.tensors = List.copyOf(tensors);
-    link = engine.link(call, this::toString);
+    link = engine.link(call, needsAll, description);
     member = new Iterations.Member(group, link, this::toString);
   }
 

@@ -408,7 +408,7 @@ public final class Collectives {
     if (recorded == null) {
       engine.make(call, needsAll, groupCall);
     } else {
-      recorded.add(new CollectiveLink(group, engine, call, groupCall.get(), tensors));
+      recorded.add(new CollectiveLink(group, engine, call, needsAll, groupCall.get(), tensors));
     }
   }
 

@@ -70,9 +70,6 @@ public final class CollectiveEngine implements AutoCloseable {
   /// Memory in which this rank computes sums.
   private @Nullable PrivateMemory inbox;
 
-  /// Executables of collectives that chains launch.
-  private final Map<CollectiveCall, Executable> launched = new HashMap<>();
-
   /// The stream on which the latest collective of a chain ends; null if nothing runs.
   private @Nullable Stream latest;
 
@@ -130,7 +127,7 @@ public final class CollectiveEngine implements AutoCloseable {
   }
 
   /// A collective with its tensors, cached for equal calls.
-  private final class Prepared {
+  final class Prepared {
     private final Call groupCall;
     private final Need need;
     private final NvtxRange range;
@@ -160,30 +157,24 @@ public final class CollectiveEngine implements AutoCloseable {
             entry.range::open,
             state -> {
               group.calls().enter(entry.groupCall);
-              step++;
-              var lanes = lanes(call.route());
-              lanes.values().forEach(stream -> stream.turn(iteration, step));
               Supplier<String> label = () -> in(entry.groupCall.name());
               group
                   .waits()
                   .calling(
                       entry.need,
-                      () -> {
-                        followLatest(List.copyOf(lanes.values()));
-                        launch(entry, state, call, label);
-                        lanes.values().forEach(stream -> stream.synchronize(label));
-                      });
+                      () ->
+                          enqueued(entry, state, call, label, iteration)
+                              .forEach(stream -> stream.synchronize(label)));
               latest = null;
-              if (prepared.size() > MOST_PREPARED) {
-                Closing.all(takePrepared()::poll);
-              }
+              keepFew(label);
               return Optional.empty();
             });
   }
 
-  /// Returns a collective that a chain launches, without waiting for its end.
-  public Link link(CollectiveCall call, Supplier<String> description) {
-    return new LaunchedCollective(this, call, description);
+  /// Returns a collective that a chain launches, without waiting for its end; see [#make].
+  public Link link(CollectiveCall call, boolean needsAll, Call groupCall) {
+    return new LaunchedCollective(
+        this, call, () -> new Prepared(groupCall, needsAll), () -> in(groupCall.name()));
   }
 
   /// Begins an iteration of a chain on the streams of a route. Meets the other ranks if they may
@@ -196,50 +187,47 @@ public final class CollectiveEngine implements AutoCloseable {
     streams(route).forEach(stream -> stream.turn(ofIteration, step));
   }
 
-  /// Enqueues a collective behind those before it, and returns the stream on which it ends.
-  void launch(CollectiveCall call, Supplier<String> label, int ofIteration) {
+  /// Enqueues a collective of a chain, and joins its streams.
+  void launch(
+      CollectiveCall call, Supplier<Prepared> maker, Supplier<String> label, int ofIteration) {
     var _ =
         inTurn(
             label,
             () -> {
               var state = usable().orElseThrow(() -> unusable(label.get()));
-              var all = streams(call.route());
-              followLatest(all);
-              step++;
-              all.forEach(stream -> stream.turn(ofIteration, step));
-              if (call.route().way().library().isPresent()) {
-                executor(state, call, label).layOut();
-              } else {
-                compiled(state, call, label).launch();
-              }
+              var entry = prepared.computeIfAbsent(call, _ -> maker.get());
+              var all = enqueued(entry, state, call, label, ofIteration);
               var first = all.getFirst();
               for (var other : all.subList(1, all.size())) {
                 first.await(Work.of(label), other.mark());
               }
               latest = first;
+              keepFew(label);
               return state;
             });
   }
 
-  private Executable compiled(CollectiveState state, CollectiveCall call, Supplier<String> label) {
-    var existing = launched.get(call);
-    if (existing != null) {
-      return existing;
-    }
-    if (launched.size() >= MOST_PREPARED) {
-      streams.values().forEach(each -> each.values().forEach(one -> one.synchronize(label)));
-      Closing.all(takeLaunched()::poll);
-    }
-    var made =
-        group.backend().compile(streams(call.route()), executor(state, call, label)::layOut, false);
-    launched.put(call, made);
-    return made;
+  /// Enqueues a collective behind those before it. Returns its streams.
+  private List<Stream> enqueued(
+      Prepared entry,
+      CollectiveState state,
+      CollectiveCall call,
+      Supplier<String> label,
+      int ofIteration) {
+    var all = streams(call.route());
+    step++;
+    all.forEach(stream -> stream.turn(ofIteration, step));
+    followLatest(all);
+    launch(entry, state, call, label);
+    return all;
   }
 
-  private Deque<AutoCloseable> takeLaunched() {
-    var all = new ArrayDeque<AutoCloseable>(launched.values());
-    launched.clear();
-    return all;
+  /// Closes everything compiled if it is too much.
+  private void keepFew(Supplier<String> label) {
+    if (prepared.size() > MOST_PREPARED) {
+      streams.values().forEach(each -> each.values().forEach(one -> one.synchronize(label)));
+      Closing.all(takePrepared()::poll);
+    }
   }
 
   /// Makes streams wait for the latest collective of a chain: those of a group share signals and
@@ -682,7 +670,6 @@ public final class CollectiveEngine implements AutoCloseable {
       used.forEach(each -> all.add(each::abort));
     }
     all.addAll(takePrepared());
-    all.addAll(takeLaunched());
     latest = null;
     all.add(() -> Closing.all(this::unreceived));
     streams.values().forEach(each -> all.addAll(List.copyOf(each.values()).reversed()));

@@ -14,13 +14,20 @@ import java.util.function.Supplier;
 final class LaunchedCollective implements Link {
   private final CollectiveEngine engine;
   private final CollectiveCall call;
+  private final Supplier<CollectiveEngine.Prepared> preparation;
   private final Supplier<String> description;
   private int iteration;
 
+  /// @param preparation makes the entry of the engine's cache
   /// @param description for messages
-  LaunchedCollective(CollectiveEngine engine, CollectiveCall call, Supplier<String> description) {
+  LaunchedCollective(
+      CollectiveEngine engine,
+      CollectiveCall call,
+      Supplier<CollectiveEngine.Prepared> preparation,
+      Supplier<String> description) {
     this.engine = engine;
     this.call = call;
+    this.preparation = preparation;
     this.description = description;
   }
 
@@ -52,7 +59,7 @@ final class LaunchedCollective implements Link {
 
   @Override
   public void launch() {
-    engine.launch(call, description, iteration);
+    engine.launch(call, preparation, description, iteration);
   }
 
   /// Does nothing: [#launch] has joined the streams, which other collectives use too.
