@@ -120,4 +120,29 @@ class WaitCirclesInSessionTest {
     assertThat(session.run(new Cell("both", source), both).failure()).isEmpty();
     assertThat(both.err).isEmpty();
   }
+
+  @Test
+  void aStartedCollectiveThatIsNotAwaitedIsNotedOnce() {
+    var output = new Recorded();
+    var start = "var running = all.start(c -> c.allReduce(x, x));";
+    assertThat(session.run(new Cell("the cell", start), output).failure()).isEmpty();
+    assertThat(output.err.toString().lines())
+        .hasSize(RANKS)
+        .allMatch(
+            line ->
+                line.matches(
+                    ".*note: rank \\d of group `world` has started chain all-reduce over copy_engine, on world and not awaited it; call await\\(\\) on the result of start\\(\\)"));
+    var later = new Recorded();
+    assertThat(session.run(new Cell("later", "running.await();"), later).failure()).isEmpty();
+    assertThat(later.err).isEmpty();
+  }
+
+  /// The rank that awaits it fails at once, with the name of the rank that ended without it.
+  @Test
+  void aStartedCollectiveWithoutAnotherRankFails() {
+    var failure =
+        SHARED.failure(
+            "if (world.rank() > 0) { var alone = all.start(c -> c.allReduce(x, x)); alone.await(); }");
+    assertThat(failure.message()).contains("rank 0");
+  }
 }
