@@ -20,9 +20,11 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Function;
+import java.util.function.IntConsumer;
 import java.util.function.Supplier;
 
 /// Candidates of a study: verifies them and measures all in rounds, on all ranks together. Rank 0
@@ -283,12 +285,14 @@ final class Candidates {
             entries.stream().<Rounds.Candidate>map(each -> () -> nanos(each)).toList(),
             order + roundsBefore);
     long startNanos = System.nanoTime();
-    long more = group.broadcast(plan.first(), ROOT);
+    IntConsumer begun =
+        e -> progress.ifPresent(bar -> bar.step(entries.get(e).configuration().toString()));
+    rounds.measure(1, begun);
+    tooLong(System.nanoTime() - startNanos).ifPresent(this::note);
+    long more = group.broadcast(plan.first() - 1, ROOT);
     long[][] slowest;
     do {
-      rounds.measure(
-          (int) more,
-          e -> progress.ifPresent(bar -> bar.step(entries.get(e).configuration().toString())));
+      rounds.measure((int) more, begun);
       slowest = slowestOfAllRanks(rounds.nanos());
       long decided = group.rank() == ROOT ? plan.more(slowest, System.nanoTime() - startNanos) : 0;
       more = group.broadcast(decided, ROOT);
@@ -300,6 +304,22 @@ final class Candidates {
     } while (more > 0);
     group.context().spentDeciding(System.nanoTime() - startNanos);
     return slowest;
+  }
+
+  /// Says that the first rounds take longer than the budget, by the duration of the first one.
+  private Optional<String> tooLong(long roundNanos) {
+    double first = (double) roundNanos * plan.first();
+    return plan.budget().isZero() || first < 2.0 * plan.budget().toNanos()
+        ? Optional.empty()
+        : Optional.of(
+            String.format(
+                Locale.ROOT,
+                "a round of %d configurations takes %.2g s, so the fewest rounds, %d, take about %.0f s, more than the budget of %.3g s; try fewer configurations or a smaller problem",
+                configurations,
+                roundNanos / 1e9,
+                plan.first(),
+                first / 1e9,
+                plan.budget().toNanos() / 1e9));
   }
 
   private long nanos(Candidate candidate) {

@@ -44,6 +44,9 @@ import java.util.stream.Stream;
 /// So every rank searches alike, by rank 0's predictions and clock and the times of the slowest
 /// rank, and a search that is resumed with the batches of an interrupted one goes on where that one
 /// was.
+///
+/// A batch is only as large as the budget allows, by the time that the reference takes. If even the
+/// smallest would take longer, predictions alone choose the finalists.
 final class Search {
   /// Share of all tunings that a search measures at most.
   static final double MOST_MEASURED = 1.0 / 3;
@@ -92,6 +95,10 @@ final class Search {
   private final List<Tuning> all;
   private final Predictions predictions;
   private final long budgetNanos;
+
+  /// Time of one measurement of the reference, on the slowest rank.
+  private final long onceNanos;
+
   private final List<Batch> batches = new ArrayList<>();
 
   /// Predicted times.
@@ -111,12 +118,24 @@ final class Search {
     Study<?> measure(List<Tuning> tunings, int rounds);
   }
 
+  /// Tunings to measure together, in so many rounds.
+  private record Next(List<Tuning> tunings, int rounds) {
+    static final Next NONE = new Next(List.of(), 0);
+  }
+
   /// @param all tunings, more than [#MOST_FINALISTS]
-  Search(ProcessGroup group, List<Tuning> all, Predictions predictions, Duration budget) {
+  /// @param once time of one measurement of the reference, the same on all ranks
+  Search(
+      ProcessGroup group,
+      List<Tuning> all,
+      Predictions predictions,
+      Duration budget,
+      Duration once) {
     this.group = group;
     this.all = all;
     this.predictions = predictions;
     budgetNanos = budget.toNanos();
+    onceNanos = Math.max(1, once.toNanos());
   }
 
   /// Predicts all tunings, on rank 0.
@@ -176,37 +195,62 @@ final class Search {
   /// @param notes receives a line on what was measured
   List<Tuning> finalists(Measuring measuring, SearchSamples samples, List<String> notes) {
     batches.addAll(samples.read());
-    for (var next = next(); !next.isEmpty(); next = next()) {
+    for (var next = next(); !next.tunings.isEmpty(); next = next()) {
       long startNanos = System.nanoTime();
-      var measured = measured();
-      boolean racing = measured.keySet().containsAll(next);
-      var study = measuring.measure(next, racing ? RACING_ROUNDS : EXPLORING_ROUNDS);
+      var study = measuring.measure(next.tunings, next.rounds);
       long spent = group.broadcast(System.nanoTime() - startNanos, ROOT);
       batches.add(new Batch(Clock.systemUTC().instant(), spent, study));
       samples.keep(batches);
     }
     var measured = measured();
     notes.add(note(measured));
-    var finalists = contenders(measured).stream().limit(MOST_FINALISTS).toList();
+    int most = Math.max(1, affordable(budgetNanos, Tuner.DEFAULT_REPEATS, MOST_FINALISTS));
+    if (most < MOST_FINALISTS) {
+      notes.add(
+          String.format(
+              Locale.ROOT,
+              "one measurement takes %.2g s, so a budget of %.3g s compares %d of the tunings; take a larger budget or a smaller problem to compare more",
+              onceNanos / 1e9,
+              budgetNanos / 1e9,
+              most));
+    }
+    var ordered = measured.isEmpty() ? predicted() : contenders(measured);
+    var finalists = ordered.stream().limit(most).toList();
     return all.stream().filter(finalists::contains).toList();
   }
 
+  /// Returns how many tunings beside the reference, which is measured twice, some time is enough
+  /// for.
+  private int affordable(double nanos, int rounds, int most) {
+    return (int) Math.clamp(nanos / (rounds * (double) onceNanos) - 2, 0, most);
+  }
+
+  /// Returns all tunings, those with the shortest predictions first.
+  private List<Tuning> predicted() {
+    return all.stream().sorted(Comparator.comparingDouble(predictions::ratio)).toList();
+  }
+
   /// Returns the next tunings to measure: new ones, or contenders; none at the end.
-  private List<Tuning> next() {
+  private Next next() {
     var measured = measured();
     int most = most();
+    double spent = batches.stream().mapToLong(Batch::spentNanos).sum();
+    int size = affordable(budgetNanos - spent, EXPLORING_ROUNDS, BATCH);
     var firsts = firsts(most).stream().filter(each -> !measured.containsKey(each)).toList();
     if (!firsts.isEmpty()) {
-      return firsts.subList(0, Math.min(BATCH, firsts.size()));
+      return new Next(firsts.subList(0, Math.min(size, firsts.size())), EXPLORING_ROUNDS);
     }
-    double spent = batches.stream().mapToLong(Batch::spentNanos).sum();
     if (spent < EXPLORING * budgetNanos) {
-      var promising = promising(measured, most);
+      var promising = promising(measured, Math.min(most, measured.size() + size));
       if (!promising.isEmpty()) {
-        return promising;
+        return new Next(promising, EXPLORING_ROUNDS);
       }
     }
-    return spent < SEARCHING * budgetNanos ? racing(measured) : List.of();
+    var racing = measured.isEmpty() ? List.<Tuning>of() : racing(measured);
+    double left = SEARCHING * budgetNanos - spent;
+    return affordable(left, RACING_ROUNDS, racing.size()) < racing.size()
+        ? Next.NONE
+        : new Next(racing, RACING_ROUNDS);
   }
 
   /// Returns the number of tunings to measure at most.
@@ -361,7 +405,9 @@ final class Search {
                 all.size(), measured.size() == all.size() ? "all" : String.valueOf(measured.size()))
         : String.format(
             Locale.ROOT,
-            "searched %d configurations: predicted on %s, measured %d; corrected by their times, 9 of 10 predictions are off by %.0f%% or less",
+            measured.isEmpty()
+                ? "searched %d configurations: predicted on %s, measured none"
+                : "searched %d configurations: predicted on %s, measured %d; corrected by their times, 9 of 10 predictions are off by %.0f%% or less",
             all.size(),
             predictions.machine(),
             measured.size(),

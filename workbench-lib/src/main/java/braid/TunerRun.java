@@ -24,6 +24,7 @@ import braid.model.Tuning;
 import braid.schedule.simulation.Machine;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -41,6 +42,9 @@ import org.jspecify.annotations.Nullable;
 /// The run of a tuner by the options that were set: builds and verifies every configuration,
 /// measures all of them, and makes their study.
 final class TunerRun {
+  /// A measurement that is repeated, to leave out the first.
+  private static final long SHORT_NANOS = 1_000_000_000;
+
   final ProcessGroup group;
   final Grid grid;
   final TunedPipelines pipelines;
@@ -285,7 +289,8 @@ final class TunerRun {
     var samples = samples(problem, possible);
     searched.add(samples);
     var predictions = Search.predictions(group, problem, possible, Optional.ofNullable(machine));
-    return new Search(group, possible, predictions, orElse(budget, Tuner.DEFAULT_BUDGET))
+    return new Search(
+            group, possible, predictions, orElse(budget, Tuner.DEFAULT_BUDGET), once(problem))
         .finalists(
             (tunings, rounds) -> {
               var work = new LinkedHashMap<Configuration, Supplier<Work>>();
@@ -296,6 +301,23 @@ final class TunerRun {
             },
             samples,
             notes);
+  }
+
+  /// Returns the time of one measurement of the reference on the slowest rank.
+  private Duration once(Problem problem) {
+    var reference = pipelines.build(problem, Tuning.unfused(problem));
+    try {
+      long shortest = Long.MAX_VALUE;
+      // The first one also compiles, and a long one need not be repeated.
+      for (int i = 0; i < 3 && (i == 0 || shortest < SHORT_NANOS); i++) {
+        var nanos = reference.time(orElse(warmup, Tuner.DEFAULT_WARMUP) + 1, form());
+        long slowest = Arrays.stream(group.gather(Arrays.stream(nanos).sum())).max().orElseThrow();
+        shortest = Math.min(shortest, slowest);
+      }
+      return Duration.ofNanos(shortest);
+    } finally {
+      reference.close();
+    }
   }
 
   /// Returns the samples of an earlier search of the same tunings, measured in the same way.

@@ -208,7 +208,8 @@ class SearchTest {
             var simulated = problems.get((int) seed % problems.size());
             var machine = new Distorted(simulated, seed);
             var finalists =
-                new Search(world, simulated.all(), simulated.predictions(), LONG)
+                new Search(
+                        world, simulated.all(), simulated.predictions(), LONG, Duration.ofNanos(1))
                     .finalists(machine::measure, samples(world, "of-" + seed), new ArrayList<>());
             assertThat(machine.measured())
                 .hasSizeLessThanOrEqualTo((int) (simulated.all().size() * Search.MOST_MEASURED));
@@ -239,7 +240,7 @@ class SearchTest {
           world.context().outbox(new Lines(lines));
           var whole = new Distorted(simulated, 7);
           var expected =
-              new Search(world, simulated.all(), simulated.predictions(), LONG)
+              new Search(world, simulated.all(), simulated.predictions(), LONG, Duration.ofNanos(1))
                   .finalists(whole::measure, samples(world, "whole"), new ArrayList<>());
           assertThat(lines).isEmpty();
           var machine = new Distorted(simulated, 7);
@@ -253,11 +254,16 @@ class SearchTest {
               };
           assertThatThrownBy(
                   () ->
-                      new Search(world, simulated.all(), simulated.predictions(), LONG)
+                      new Search(
+                              world,
+                              simulated.all(),
+                              simulated.predictions(),
+                              LONG,
+                              Duration.ofNanos(1))
                           .finalists(interrupted, samples(world, "cut"), new ArrayList<>()))
               .hasMessage("interrupted");
           var resumed =
-              new Search(world, simulated.all(), simulated.predictions(), LONG)
+              new Search(world, simulated.all(), simulated.predictions(), LONG, Duration.ofNanos(1))
                   .finalists(machine::measure, samples(world, "cut"), new ArrayList<>());
           assertThat(resumed).isEqualTo(expected);
           // Nothing was measured twice.
@@ -300,20 +306,42 @@ class SearchTest {
         });
   }
 
+  /// Of 18 kinds: methods, transports, replayed or not; one kernel only with one method.
   @Test
-  void aSpentBudgetEndsTheSearchAfterTheFirstOfEachKind() {
+  void theFirstOfEachKindIsMeasuredWithinTheBudget() {
+    assertThat(measured(Duration.ofSeconds(100), Duration.ofMillis(500), new ArrayList<>()))
+        .hasSizeGreaterThanOrEqualTo(4 * 2 * 2 + 2);
+  }
+
+  @Test
+  void aLongIterationMakesSmallBatches() {
+    var notes = new ArrayList<String>();
+    // 50 s are enough for 6 rounds of the reference, twice, and of two tunings.
+    assertThat(measured(Duration.ofSeconds(50), Duration.ofSeconds(2), notes)).isNotEmpty();
+    assertThat(notes.getLast())
+        .contains("one measurement takes 2.0 s", "a budget of 50.0 s compares 1 of");
+  }
+
+  @Test
+  void predictionsChooseWhereTheBudgetIsTooSmallForABatch() {
+    var notes = new ArrayList<String>();
+    assertThat(measured(Duration.ofSeconds(10), Duration.ofSeconds(4), notes)).isEmpty();
+    assertThat(notes.getLast()).contains("compares 1 of the tunings");
+  }
+
+  /// Returns what a search measures.
+  private Set<Tuning> measured(Duration budget, Duration once, List<String> notes) {
     var simulated = problems.getFirst();
+    var machine = new Distorted(simulated, 1);
     LocalRanks.run(
         1,
         world -> {
-          var machine = new Distorted(simulated, 1);
-          var _ =
-              new Search(world, simulated.all(), simulated.predictions(), Duration.ZERO)
-                  .finalists(machine::measure, samples(world, "short"), new ArrayList<>());
-          // One tuning for each method, transport, and replayed or not.
-          // Methods, transports, replayed or not; one kernel only with one method.
-          assertThat(machine.measured()).hasSize(4 * 2 * 2 + 2);
+          var finalists =
+              new Search(world, simulated.all(), simulated.predictions(), budget, once)
+                  .finalists(machine::measure, samples(world, "budget"), notes);
+          assertThat(finalists).isNotEmpty();
         });
+    return Set.copyOf(machine.measured());
   }
 
   @Test
@@ -325,7 +353,12 @@ class SearchTest {
           var machine = new Distorted(simulated, 1);
           var notes = new ArrayList<String>();
           var _ =
-              new Search(world, simulated.all(), new Search.Predictions("h100x8", Map.of()), LONG)
+              new Search(
+                      world,
+                      simulated.all(),
+                      new Search.Predictions("h100x8", Map.of()),
+                      LONG,
+                      Duration.ofNanos(1))
                   .finalists(machine::measure, samples(world, "unpredicted"), notes);
           assertThat(machine.measured()).containsExactlyInAnyOrderElementsOf(simulated.all());
           assertThat(notes).singleElement().asString().contains("all were measured");
