@@ -43,6 +43,8 @@ import tech.tablesaw.columns.Column;
 /// Profiles of all ranks for one configuration, by rank. An iteration's time is the time of its
 /// slowest rank.
 public record ProfileSet(List<Profile> profiles) implements Evidence {
+  /// Backend of a profile that a simulation predicts.
+  public static final String SIMULATED = "simulated";
 
   private static final String EXPOSED = "exposed ms";
 
@@ -50,12 +52,20 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   private static final double SURE_OF_COST = 0.95;
 
   /// Times of an iteration, each of its slowest rank.
+  ///
+  /// @param predicted whether a simulation predicts them
   public record Summary(
-      int ranks, int iterations, double medianNanos, double p10Nanos, double p90Nanos) {
+      int ranks,
+      int iterations,
+      double medianNanos,
+      double p10Nanos,
+      double p90Nanos,
+      boolean predicted) {
     @Override
     public String toString() {
-      return "%s an iteration (median of %d, p10 %s, p90 %s; slowest of %d %s)"
+      return "%s%s an iteration (median of %d, p10 %s, p90 %s; slowest of %d %s)"
           .formatted(
+              predicted ? "predicted: " : "",
               TimeScale.format(medianNanos),
               iterations,
               TimeScale.format(p10Nanos),
@@ -189,7 +199,17 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   public Summary summary() {
     var times = Spread.of(slowest(iterations(), Profile::iterationNanos));
     return new Summary(
-        ranks(), iterations(), times.medianNanos(), times.p10Nanos(), times.p90Nanos());
+        ranks(),
+        iterations(),
+        times.medianNanos(),
+        times.p10Nanos(),
+        times.p90Nanos(),
+        isPredicted());
+  }
+
+  /// Returns whether a simulation predicts it, so no rank has run.
+  boolean isPredicted() {
+    return SIMULATED.equals(configuration().get("backend"));
   }
 
   /// Returns the cost of profiling: the median time of an iteration with profiling ÷ without, each
@@ -555,7 +575,9 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
         () -> List.copyOf(charts().sequencedValues()),
         List.of(
             exposedMeans(profiles.stream())
-                + "; more in %%front: profiles.latest()."
+                + (isPredicted()
+                    ? "; more by calls on it: ."
+                    : "; more in %%front: profiles.latest().")
                 + String.join(", .", more)));
   }
 

@@ -25,6 +25,9 @@ import java.util.stream.Stream;
 
 /// A study's finding in sentences: what is best, by how much, and how sure that is.
 final class StudyText {
+  /// A quieter machine decides sooner than more rounds of that time.
+  private static final double LONG_NANOS = 900e9;
+
   /// Configurations named in a line; the table has all.
   private static final int MOST_NAMED = 3;
 
@@ -271,13 +274,31 @@ final class StudyText {
     return Optional.of(
         rounds.isEmpty()
             ? "more rounds would not decide %s; quiet the machine".formatted(pair)
-            : "about %s would decide %s, and %d were measured; raise the budget or quiet the machine"
-                .formatted(total(rounds.getAsInt()), pair, study.repeats()));
+            : "about %s would decide %s, and %d were measured; %s"
+                .formatted(
+                    total(rounds.getAsInt()), pair, study.repeats(), remedy(rounds.getAsInt())));
+  }
+
+  private String remedy(int rounds) {
+    double nanos = nanos(rounds);
+    if (nanos == 0) {
+      return "raise the budget or quiet the machine";
+    }
+    return nanos > LONG_NANOS
+        ? "quiet the machine"
+        // Half as long again: the estimate has noise too.
+        : "raise the budget, or call braid run --until-decided %dm"
+            .formatted(Math.round(Math.ceil(1.5 * nanos / 60e9)));
+  }
+
+  /// Returns the time of a number of rounds; 0 if the study does not know it.
+  private double nanos(int rounds) {
+    return (double) study.measuredNanos() / study.repeats() * rounds;
   }
 
   /// Returns a number of rounds, and their time if the study knows it: "130 rounds (45 s)".
   private String total(int rounds) {
-    double nanos = (double) study.measuredNanos() / study.repeats() * rounds;
+    double nanos = nanos(rounds);
     return "%d rounds%s"
         .formatted(rounds, nanos > 0 ? " (%s)".formatted(TimeScale.seconds(nanos)) : "");
   }

@@ -97,7 +97,7 @@ class VerdictsTest {
             "undecided: 1 split may take 18% less time than unfused \\(interval −40 to \\+4%;"
                 + " 82\\.0 ms and 100 ms; noise ±0\\.\\d%\\); of 2 overlaps 1 undecided, 1 slower;"
                 + " about \\d+ rounds \\(\\d+ s\\) would decide between 1 split and unfused, and 14"
-                + " were measured; raise the budget or quiet the machine")
+                + " were measured; raise the budget, or call braid run --until-decided \\dm")
         .doesNotContain("beats");
     assertThat(study.finding())
         .isEqualTo("Undecided: 1 split may take 18% less time than unfused (interval −40 to +4%)");
@@ -120,5 +120,12 @@ class VerdictsTest {
     var rounds = advice.replaceAll("^about (\\d+) rounds \\(.*", "$1");
     assertThat(advice).startsWith("about %s rounds (%s s) would decide".formatted(rounds, rounds));
     assertThat(Integer.parseInt(rounds)).isGreaterThan(ROUNDS);
+  }
+
+  /// Nobody waits for hours: another machine, or the same without other processes, is the remedy.
+  @Test
+  void manyHoursAreNoRemedy() {
+    assertThat(study(14_000_000_000_000L, List.of(either(60, 104))).advice().orElseThrow())
+        .endsWith("were measured; quiet the machine");
   }
 }

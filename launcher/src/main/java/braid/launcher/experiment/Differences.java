@@ -78,6 +78,11 @@ public record Differences(List<Difference> all) {
     return new Differences(all);
   }
 
+  /// Returns the difference of a field, such as `session.link`.
+  public Optional<Difference> of(String field) {
+    return all.stream().filter(each -> each.what().equals(field)).findFirst();
+  }
+
   /// Returns true if two runs differ in nothing but their loads, times and results: code, notebook,
   /// parameters, machine and environment.
   public static boolean areOfOneState(Manifest first, Manifest second) {

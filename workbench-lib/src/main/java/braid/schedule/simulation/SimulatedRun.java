@@ -142,7 +142,7 @@ final class SimulatedRun {
       case Goal.Unstated unstated -> columns.put("schedule", unstated.name());
     }
     columns.put("ranks", Integer.toString(schedule.ranks()));
-    columns.put("backend", "simulated");
+    columns.put("backend", ProfileSet.SIMULATED);
     var links = machine.links();
     columns.put("link", links.inside().toString());
     if (schedule.ranks() > machine.ranksPerHost()) {

@@ -183,7 +183,7 @@ public final class CompareCommand implements Callable<Integer> {
       print(a, b, comparisons, differences, out);
     }
     out.flush();
-    var code = exitCode(comparisons);
+    var code = exitCode(comparisons, a, b, differences);
     if (report != null) {
       try {
         CompareJUnit.write(comparisons, failOnUndecided, report);
@@ -226,7 +226,8 @@ public final class CompareCommand implements Callable<Integer> {
     return ExitCode.USAGE;
   }
 
-  private ExitCode exitCode(List<Comparison> comparisons) {
+  private ExitCode exitCode(
+      List<Comparison> comparisons, Source a, Source b, Optional<Differences> differences) {
     long slower = count(comparisons, Verdict.SLOW);
     if (slower > 0) {
       say(slower + (slower == 1 ? " configuration is slower" : " configurations are slower"));
@@ -242,12 +243,16 @@ public final class CompareCommand implements Callable<Integer> {
       return ExitCode.SLOWER;
     }
     if (comparisons.stream().anyMatch(each -> each.verdict() == Verdict.MACHINE_DIFFERED)) {
+      var link = differences.flatMap(each -> each.of("session.link"));
       say(
-          "the machine differed between the runs, so some configurations cannot be judged; compare"
-              + " on a quieter machine, or "
-              + (interleave
-                  ? "with more --turns"
-                  : "in turns: braid compare --interleave %s %s".formatted(first, second)));
+          link.isPresent()
+              ? "the link differed between the runs (%s and %s), so their times cannot be compared; run both with the same --link"
+                  .formatted(link.get().first(), link.get().second())
+              : "the machine differed between the runs, so some configurations cannot be judged; compare on a quieter machine, or "
+                  + (interleave
+                      ? "with more --turns"
+                      : "in turns: braid compare --interleave %s %s"
+                          .formatted(a.newest(), b.newest())));
       return ExitCode.MACHINE_DIFFERED;
     }
     return ExitCode.OK;

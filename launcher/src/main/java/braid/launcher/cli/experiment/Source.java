@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
@@ -85,6 +86,11 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
         String.join(", ", runs.stream().map(Source::id).toList()),
         runs.getLast().manifest(),
         pooled);
+  }
+
+  /// Returns the name of the run, of several the newest.
+  String newest() {
+    return Arrays.stream(id.split(", ", -1)).max(Comparator.naturalOrder()).orElse(id);
   }
 
   /// Returns the errors of numbers that no machine can reach, of any study.

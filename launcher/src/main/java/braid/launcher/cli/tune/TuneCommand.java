@@ -49,7 +49,7 @@ import picocli.CommandLine.Spec;
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
-      " 0:decided, or shown",
+      " 0:decided or undecided, or shown",
       " 1:the tuning failed, or its results could not be saved",
       " 2:a mistake in the options; nothing was run",
       " 3:a result is not the unfused reference's",
@@ -323,10 +323,25 @@ public final class TuneCommand implements Callable<Integer> {
     decided.forEach(
         each -> out.println("take    `%s` for %s".formatted(each.tuning(), each.problem())));
     if (code == ExitCode.OK.code()) {
+      undecided(problems.stream().map(each -> each.problem().toString()).toList(), decided)
+          .forEach(out::println);
       exporting.export(decided).forEach(out::println);
     }
     out.flush();
     return code;
+  }
+
+  /// Returns a line for each problem without a decision.
+  static List<String> undecided(List<String> problems, List<Decision> decided) {
+    var kept = decided.stream().map(Decision::problem).toList();
+    return problems.stream()
+        .filter(problem -> !kept.contains(problem))
+        .distinct()
+        .map(
+            problem ->
+                "take    `unfused` for %s: undecided, so nothing is kept; a larger --budget may decide"
+                    .formatted(problem))
+        .toList();
   }
 
   /// Returns the decisions on these problems that were kept since.

@@ -50,6 +50,19 @@ class TunedModelTest {
             Overlap.unfused()));
   }
 
+  @Test
+  void anUndecidedProblemHasALine() {
+    var decided = GemmSpec.allGatherGemm(64, 32, 16);
+    var open = GemmSpec.gemmAllReduce(64, 32, 16);
+    assertThat(
+            TuneCommand.undecided(
+                List.of(decided.toString(), open.toString(), open.toString()),
+                List.of(decision(decided, Overlap.ring(2)))))
+        .containsExactly(
+            "take    `unfused` for %s: undecided, so nothing is kept; a larger --budget may decide"
+                .formatted(open));
+  }
+
   @ParameterizedTest
   @EnumSource
   void theCodeOfEachGemmMakesThatGemm(Example example) {
