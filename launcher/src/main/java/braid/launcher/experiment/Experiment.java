@@ -18,6 +18,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -33,6 +34,10 @@ public final class Experiment {
   private final String id;
   private final List<Path> addedJars = new ArrayList<>();
   private @Nullable JsonObject json;
+
+  /// Receives the result of each measurement.
+  private Consumer<String> found = _ -> {};
+
   private boolean ofNotebook;
   private boolean ended;
 
@@ -109,6 +114,11 @@ public final class Experiment {
     return json != null;
   }
 
+  /// Sets what receives the result of each measurement, in a line, when it is saved.
+  public synchronized void tell(Consumer<String> listener) {
+    found = listener;
+  }
+
   /// Adds a saved measurement to the manifest.
   public synchronized void kept(Runs.SavedRun savedRun, Evidence evidence) throws IOException {
     var begun = json;
@@ -120,13 +130,16 @@ public final class Experiment {
     data.addProperty("kind", savedRun.kind().name().toLowerCase(Locale.ROOT));
     data.addProperty("found", savedRun.headline());
     begun.getAsJsonArray("data").add(data);
+    var problem = "";
     if (evidence instanceof Study<?> study) {
-      data.addProperty("problem", study.setting());
+      problem = study.setting();
+      data.addProperty("problem", problem);
       data.addProperty("load", Surroundings.load());
       data.addProperty("decided", study.isDecided());
       begun.getAsJsonObject("seeds").addProperty("study " + savedRun.id(), study.seed());
     }
     write();
+    found.accept(Manifest.answer(problem, savedRun.headline()));
   }
 
   /// Adds a jar that the notebook put on the class path.

@@ -186,8 +186,12 @@ public record Manifest(JsonObject json) implements Displayable {
 
     /// Returns the problem and its result.
     public String answer() {
-      return problem.isEmpty() ? headline : problem + ": " + headline;
+      return Manifest.answer(problem, headline);
     }
+  }
+
+  static String answer(String problem, String headline) {
+    return problem.isEmpty() ? headline : problem + ": " + headline;
   }
 
   /// Returns the measurements, oldest first.

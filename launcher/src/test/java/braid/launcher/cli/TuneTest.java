@@ -53,6 +53,7 @@ class TuneTest {
             "tuned.html");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
     assertThat(ran.out()).contains("found   GEMM → reduce-scatter, 48×16×8 fp32, 2 ranks");
+    assertThat(ran.err()).contains(": found GEMM → reduce-scatter, 48×16×8 fp32, 2 ranks");
     // On a noisy machine two searches may have no finalist in common.
     assertThat(ran.out() + ran.err())
         .containsPattern("\\nstarts  .*; fastest in 2 starts: |note: each start decides by itself");

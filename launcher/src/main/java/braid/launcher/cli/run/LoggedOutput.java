@@ -23,6 +23,10 @@ final class LoggedOutput extends PlainProgress {
   @Override
   public void cellNoted(String line) {}
 
+  /// Prints nothing: the result is among the output.
+  @Override
+  public void cellMeasured(String line) {}
+
   @Override
   synchronized void say(String line) {
     if (inLine) {

@@ -184,6 +184,7 @@ public final class NotebookQueue {
       var output = input.output(begun.directory());
       var runner = new NotebookRunner(input.notebook(), output, limits, progress);
       kept.add(begun);
+      begun.tell(progress::cellMeasured);
       var recorded = new RecordedRun(input.notebook(), output, runner, begun, err);
       begin(recorded);
       return recorded.on(options);

@@ -92,6 +92,11 @@ class PlainProgress implements RunProgress {
     say("%s of %d: %s".formatted(running, cells, line));
   }
 
+  @Override
+  public synchronized void cellMeasured(String line) {
+    say("%s of %d: found %s".formatted(running, cells, line));
+  }
+
   synchronized void say(String line) {
     log.println(line);
     log.flush();

@@ -60,6 +60,12 @@ final class TerminalProgress implements RunProgress {
   }
 
   @Override
+  public synchronized void cellMeasured(String line) {
+    screen.println(CLEAR + "found   " + VisibleText.line(line));
+    draw();
+  }
+
+  @Override
   public synchronized void cellFinished(CellResult cell) {
     done++;
     if (cell.status() == CellResult.Status.FAILED) {

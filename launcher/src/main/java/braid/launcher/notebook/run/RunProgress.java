@@ -14,6 +14,9 @@ public interface RunProgress extends AutoCloseable {
   /// what the cell prints, too.
   default void cellNoted(String line) {}
 
+  /// The running cell has measured something, with the result in a line.
+  default void cellMeasured(String line) {}
+
   /// Text that the running cell prints or shows, as it arrives.
   default void cellPrinted(String text) {}
 

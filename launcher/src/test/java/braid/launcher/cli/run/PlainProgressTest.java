@@ -45,6 +45,7 @@ class PlainProgressTest {
       progress.cellStarted("cell 2", "again();");
       progress.cellNoted("rank 1 has not answered for 5 s");
       progress.cellProgressed("too early");
+      progress.cellMeasured("2 splits: 3.1 ms, 20% less than unfused");
     }
     assertThat(log.toString().lines())
         .containsExactly(
@@ -53,6 +54,7 @@ class PlainProgressTest {
             "cell 1 of 2: tuning 5",
             "cell 1 of 2: tuning 10",
             "cell 2 of 2: again();",
-            "cell 2 of 2: rank 1 has not answered for 5 s");
+            "cell 2 of 2: rank 1 has not answered for 5 s",
+            "cell 2 of 2: found 2 splits: 3.1 ms, 20% less than unfused");
   }
 }

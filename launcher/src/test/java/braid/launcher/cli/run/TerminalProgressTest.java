@@ -34,6 +34,16 @@ class TerminalProgressTest {
   }
 
   @Test
+  void aResultStaysOnTheScreen() {
+    try (var progress = new TerminalProgress(new PrintWriter(screen), 72)) {
+      progress.started(1, 1);
+      progress.cellStarted("cell 1", "tune();");
+      progress.cellMeasured("2 splits: 3.1 ms");
+    }
+    assertThat(screen.toString()).contains("\r\u001b[Kfound   2 splits: 3.1 ms\n");
+  }
+
+  @Test
   void aFailureStaysOnTheScreen() {
     var failure =
         new CellFailure(CellFailure.Cause.EXCEPTION, "E", "boom", List.of("E: boom", "at line 1"));
