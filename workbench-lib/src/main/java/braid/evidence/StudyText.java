@@ -119,7 +119,7 @@ final class StudyText {
                     each ->
                         fastest.size() == 1
                             ? each.getKey()
-                            : each.getKey() + " in " + each.getValue())
+                            : item(each.getKey()) + " in " + each.getValue())
                 .collect(Collectors.joining(", ")));
   }
 
@@ -164,8 +164,18 @@ final class StudyText {
     return "; %s: %s%s"
         .formatted(
             word,
-            trials.stream().limit(MOST_NAMED).map(this::name).collect(Collectors.joining(", ")),
+            trials.size() == 1
+                ? name(trials.getFirst())
+                : trials.stream()
+                    .limit(MOST_NAMED)
+                    .map(trial -> item(name(trial)))
+                    .collect(Collectors.joining(", ")),
             more > 0 ? " and " + more + " more" : "");
+  }
+
+  /// Returns a name as an item of a list with commas.
+  private static String item(String name) {
+    return name.contains(",") ? "(" + name + ")" : name;
   }
 
   String finding() {

@@ -122,6 +122,25 @@ class VerdictsTest {
     assertThat(Integer.parseInt(rounds)).isGreaterThan(ROUNDS);
   }
 
+  /// Names have commas themselves.
+  @Test
+  void namesOfAListAreToldApart() {
+    var study =
+        new Study<>(
+            new LinkedHashMap<>(),
+            4,
+            1,
+            times(100, 0.002, 1),
+            times(100, 0.002, 3),
+            List.of(
+                new Study.Trial<>(Overlap.pipelined(2), times(80, 0.002, 3)),
+                new Study.Trial<>(Overlap.ring(2).replay(), times(81, 0.07, 11)),
+                new Study.Trial<>(Overlap.direct(4), times(105, 0.8, 5))),
+            Overlap.unfused());
+    assertThat(study.headline())
+        .contains("; undecided: (ring, 2 splits, replayed), (direct, 4 splits); about ");
+  }
+
   /// Nobody waits for hours: another machine, or the same without other processes, is the remedy.
   @Test
   void manyHoursAreNoRemedy() {
