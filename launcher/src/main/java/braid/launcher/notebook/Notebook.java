@@ -175,6 +175,13 @@ public final class Notebook {
     return insert(index, cell, source, id);
   }
 
+  /// Removes the Markdown cells with a tag.
+  public void withoutRemark(String tag) {
+    if (cells.removeIf(cell -> cell.isMarkdown() && cell.hasTag(tag))) {
+      store();
+    }
+  }
+
   /// Sets the text of the Markdown cell with a tag, which is added after the title if there is
   /// none.
   public void remark(String tag, String text) {
@@ -200,10 +207,14 @@ public final class Notebook {
     var added = new NotebookCell(this, "cells[" + index + "]", cell);
     added.source(source);
     cells.add(index, added);
-    var elements = new JsonArray();
-    cells.forEach(c -> elements.add(c.json()));
-    document.add("cells", elements);
+    store();
     return added;
+  }
+
+  private void store() {
+    var elements = new JsonArray();
+    cells.forEach(cell -> elements.add(cell.json()));
+    document.add("cells", elements);
   }
 
   private String unusedId(String wanted) {

@@ -14,6 +14,9 @@ import java.util.stream.StreamSupport;
 
 /// One cell of a notebook, and the part of its JSON that Braid reads or changes.
 public final class NotebookCell {
+  /// Tag of the cell that names the machine of stored outputs.
+  public static final String RECORDED = "recorded";
+
   /// Tag of a cell that is not run and not changed.
   public static final String SKIP_EXECUTION = "skip-execution";
 

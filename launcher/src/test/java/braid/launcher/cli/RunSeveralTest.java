@@ -222,6 +222,9 @@ class RunSeveralTest {
                       .matches("\\*Outputs recorded on .* by Braid .*: 1 rank, host backend.*"));
       assertThat(stored.metadata().has("papermill")).as("times of the run").isFalse();
     }
+    assertThat(Notebook.read(out.resolve("o2.ipynb")).cells())
+        .as("outputs of the run, not recorded ones")
+        .noneMatch(NotebookCell::isMarkdown);
     var checked = run(notebook, "--check", "-o", out.resolve("checked.ipynb"));
     assertThat(checked.exitCode()).as(checked.err()).isZero();
     assertThat(checked.out()).contains(", as recorded\n");

@@ -18,7 +18,6 @@ import java.util.List;
 /// Outputs stored in a notebook, copied before a run replaces them.
 public final class Recording {
   /// Tag of the Markdown cell that names the machine of the recorded outputs.
-  private static final String RECORDED = "recorded";
 
   private final IdentityHashMap<NotebookCell, JsonArray> outputs = new IdentityHashMap<>();
 
@@ -58,7 +57,7 @@ public final class Recording {
       }
       cells.get(i).executionCount(i + 1);
     }
-    source.remark(RECORDED, sentence(facts));
+    source.remark(NotebookCell.RECORDED, sentence(facts));
     source.write(file);
   }
 

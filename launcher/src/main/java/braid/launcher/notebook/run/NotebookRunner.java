@@ -107,6 +107,7 @@ public final class NotebookRunner {
 
   /// Numbers the cells to run, and clears outputs of earlier runs.
   private static List<Step> plan(Notebook notebook) {
+    notebook.withoutRemark(NotebookCell.RECORDED);
     var steps = new ArrayList<Step>();
     int number = 0;
     for (var cell : notebook.codeCells()) {
