@@ -11,11 +11,12 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.function.ToDoubleFunction;
+import java.util.stream.IntStream;
 import org.jfree.chart.JFreeChart;
 
-/// Time of a mean iteration by what it was spent on: exposed communication, communication and
-/// computing at once, computing only, rank-local copies only if there are any, idle. One bar per
-/// rank, or per configuration.
+/// Time of an iteration by what it was spent on: exposed communication, communication and computing
+/// at once, computing only, rank-local copies only if there are any, idle. One bar per rank, or per
+/// configuration.
 public final class BreakdownChart {
   private static final int LANE_PX = 30;
 
@@ -47,29 +48,43 @@ public final class BreakdownChart {
         Caveats.timesCount(ofRanks.getFirst().configuration())
             ? title(ranks)
             : "Work of a mean iteration",
-        ConfigurationLabel.of(ofRanks.getFirst().configuration()));
+        ConfigurationLabel.of(ofRanks.getFirst().configuration()),
+        "mean iteration");
   }
 
-  /// Returns one bar per configuration: its slowest rank.
+  /// Returns one bar per configuration: the rank with the most exposed communication, in the
+  /// iteration where that is the median, as tables and headlines have it.
   ///
   /// @param names a name for each configuration
   /// @param sets the profiles of all ranks of each configuration
   public static JFreeChart ofConfigurations(
       List<String> names, List<List<Profile>> sets, String setting) {
-    var slowest =
-        sets.stream()
-            .map(
-                ofRanks ->
-                    ofRanks.stream()
-                        .map(RankTimes::of)
-                        .max(Comparator.comparingDouble(RankTimes::iteration))
-                        .orElseThrow())
-            .toList();
-    return of(names, slowest, "What the time of an iteration was spent on, slowest rank", setting);
+    return of(
+        names,
+        sets.stream().map(BreakdownChart::mostExposed).toList(),
+        "What the time of a median iteration was spent on, rank with the most exposed",
+        setting,
+        "iteration");
+  }
+
+  private static RankTimes mostExposed(List<Profile> ofRanks) {
+    int iterations = ofRanks.getFirst().iterationNanos().size();
+    var byExposed = Comparator.comparingDouble(RankTimes::exposed);
+    return IntStream.range(0, iterations)
+        .mapToObj(
+            iteration ->
+                ofRanks.stream()
+                    .map(profile -> RankTimes.of(profile, iteration))
+                    .max(byExposed)
+                    .orElseThrow())
+        .sorted(byExposed)
+        .skip((iterations - 1) / 2)
+        .findFirst()
+        .orElseThrow();
   }
 
   private static JFreeChart of(
-      List<String> names, List<RankTimes> bars, String title, String subtitle) {
+      List<String> names, List<RankTimes> bars, String title, String subtitle, String axis) {
     double longest =
         bars.stream().mapToDouble(t -> Math.max(t.iteration(), t.working())).max().orElse(1);
     var scale = TimeScale.of(longest);
@@ -92,7 +107,7 @@ public final class BreakdownChart {
     }
     var plot =
         LanePlot.of(
-            "mean iteration (" + scale.unit() + ")",
+            "%s (%s)".formatted(axis, scale.unit()),
             scale.from(Math.max(longest, 1)),
             names.stream().map(name -> new LanePlot.Lane(name, false)).toList(),
             LANE_PX,
