@@ -156,11 +156,6 @@ public final class Chain implements Chainable, AutoCloseable {
     return chain;
   }
 
-  /// Returns a chain of one pipeline that closes the pipeline.
-  static Chain owning(Pipeline pipeline) {
-    return new Chain(pipeline.group(), "", List.of(List.of(pipeline)), List.of(pipeline));
-  }
-
   /// Begins a chain without links, which all ranks of the group run together. Its links are on that
   /// group or on some of its ranks.
   public static Chain on(ProcessGroup group) {

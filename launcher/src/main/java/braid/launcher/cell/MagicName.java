@@ -4,7 +4,6 @@ import braid.launcher.Nearest;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.Collectors;
 
 /// All magics, with the texts of help, completion and messages.
 public enum MagicName {
@@ -139,12 +138,5 @@ public enum MagicName {
       }
     }
     return text + "A result is shown if the last line has no semicolon.\n";
-  }
-
-  /// Joins names for a message: "%output wants all, first or diff but got `some`; …".
-  public static String words(List<String> names) {
-    return names.stream().limit(names.size() - 1L).collect(Collectors.joining(", "))
-        + " or "
-        + names.getLast();
   }
 }

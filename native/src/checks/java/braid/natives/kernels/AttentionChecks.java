@@ -5,9 +5,14 @@ import braid.natives.kernels.AttentionArguments.Mask;
 import braid.natives.kernels.AttentionArguments.Rows;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
 import java.util.SplittableRandom;
+import java.util.function.BiFunction;
+import java.util.function.Function;
+import java.util.stream.Stream;
 
 /// Checks of attention and its merge on random shapes, strides, alignments, masks and partial
 /// results, against plain loops in double precision.
@@ -41,8 +46,7 @@ final class AttentionChecks {
       int rows,
       int columns,
       Layout layout,
-      float[] before)
-      implements AutoCloseable {
+      float[] before) {
     static Held of(
         CheckBench bench,
         ElementType type,
@@ -50,13 +54,11 @@ final class AttentionChecks {
         int columns,
         Layout layout,
         PlainAttention.Numbers numbers) {
-      var content = new byte[Math.max(1, rows * (columns + layout.gap())) * type.bytes()];
-      var segment = MemorySegment.ofArray(content);
-      var stored = new float[content.length / type.bytes()];
       int stride = columns + layout.gap();
+      var stored = new float[Math.max(1, rows * stride)];
+      var content = CheckBench.bytes(type, stored.length, i -> numbers.at(i / stride, i % stride));
       for (int i = 0; i < stored.length; i++) {
-        type.store(segment, i, (float) numbers.at(i / stride, i % stride));
-        stored[i] = type.load(segment, i);
+        stored[i] = type.load(MemorySegment.ofArray(content), i);
       }
       var buffer = bench.buffer(content.length, layout.shift() * type.bytes()).put(content);
       return new Held(buffer, type, rows, columns, layout, stored);
@@ -91,10 +93,28 @@ final class AttentionChecks {
       }
       return expected.wrong(name, got).or(buffer::guards);
     }
+  }
+
+  /// The tensors of a case, each with the next layout.
+  static final class Tensors implements AutoCloseable {
+    private final CheckBench bench;
+    private final Iterator<Layout> layouts;
+    private final List<CheckBench.Buffer> buffers = new ArrayList<>();
+
+    Tensors(CheckBench bench, List<Layout> layouts) {
+      this.bench = bench;
+      this.layouts = layouts.iterator();
+    }
+
+    Held add(ElementType type, int rows, int columns, PlainAttention.Numbers numbers) {
+      var held = Held.of(bench, type, rows, columns, layouts.next(), numbers);
+      buffers.add(held.buffer());
+      return held;
+    }
 
     @Override
     public void close() {
-      buffer.close();
+      buffers.forEach(CheckBench.Buffer::close);
     }
   }
 
@@ -138,17 +158,41 @@ final class AttentionChecks {
     }
 
     boolean sees(int row, int key) {
-      long back = mask.queryPosition() + row - mask.keyPosition() - key;
-      return !(mask.causal() && back < 0) && !(mask.window() > 0 && back >= mask.window());
+      return AttentionChecks.sees(mask, row, key);
+    }
+  }
+
+  private record Merge(
+      ElementType type, int rows, int heads, int size, int parts, boolean inPlace, long seed) {
+    static Merge of(ElementType type, SplittableRandom random) {
+      return new Merge(
+          type,
+          1 + random.nextInt(MOST_ROWS),
+          1 + random.nextInt(3),
+          SIZES[random.nextInt(SIZES.length)],
+          1 + random.nextInt(MOST_MERGED),
+          type == ElementType.FP32 && random.nextBoolean(),
+          random.nextLong());
     }
   }
 
   private AttentionChecks() {}
 
+  static boolean sees(Mask mask, int row, int key) {
+    long back = mask.queryPosition() + row - mask.keyPosition() - key;
+    return !(mask.causal() && back < 0) && !(mask.window() > 0 && back >= mask.window());
+  }
+
   static void run(CheckBench bench) {
     for (var type : TYPES) {
-      bench.check("attention", type + ", random problems", () -> attends(bench, type));
-      bench.check("attention_merge", "to " + type, () -> merges(bench, type));
+      bench.check(
+          "attention",
+          type + ", random problems",
+          () -> random(type, CASES, Case::of, each -> attends(bench, each)));
+      bench.check(
+          "attention_merge",
+          "to " + type,
+          () -> random(type, MERGES, Merge::of, each -> merges(bench, each)));
     }
   }
 
@@ -170,51 +214,29 @@ final class AttentionChecks {
     };
   }
 
-  private static Optional<String> attends(CheckBench bench, ElementType type) {
+  /// Checks random cases of a type.
+  static <T> Optional<String> random(
+      ElementType type,
+      int count,
+      BiFunction<ElementType, SplittableRandom, T> draw,
+      Function<T, Optional<String>> check) {
     var random = new SplittableRandom(type.code());
-    for (int i = 0; i < CASES; i++) {
-      var each = Case.of(type, random);
-      var wrong = attends(bench, each);
-      if (wrong.isPresent()) {
-        return wrong.map((each + ": ")::concat);
-      }
-    }
-    return Optional.empty();
+    return CheckBench.firstWrong(
+        Stream.generate(() -> draw.apply(type, random)).limit(count), check);
   }
 
   private static Optional<String> attends(CheckBench bench, Case each) {
-    var heads = each.heads();
+    var heads = each.heads;
+    int rows = each.rows;
     int columns = heads.count() * heads.size();
     int kvColumns = columns / heads.group();
-    long seed = each.seed();
-    try (var query =
-            held(bench, each.layouts(), 0, each.type(), each.rows(), columns, halves(seed));
-        var key =
-            held(bench, each.layouts(), 1, each.type(), each.keys(), kvColumns, halves(seed + 1));
-        var value =
-            held(bench, each.layouts(), 2, each.type(), each.keys(), kvColumns, halves(seed + 2));
-        var output =
-            held(
-                bench,
-                each.layouts(),
-                3,
-                each.out(),
-                each.rows(),
-                columns,
-                (row, column) ->
-                    isEmpty(row, column / heads.size()) ? 0 : halves(seed + 3).at(row, column));
-        var lse =
-            held(
-                bench,
-                each.layouts(),
-                4,
-                ElementType.FP32,
-                each.rows(),
-                heads.count(),
-                (row, head) ->
-                    isEmpty(row, head)
-                        ? Double.NEGATIVE_INFINITY
-                        : halves(seed + 4).at(row, head))) {
+    long seed = each.seed;
+    try (var all = new Tensors(bench, each.layouts)) {
+      var query = all.add(each.type, rows, columns, halves(seed));
+      var key = all.add(each.type, each.keys, kvColumns, halves(seed + 1));
+      var value = all.add(each.type, each.keys, kvColumns, halves(seed + 2));
+      var output = all.add(each.out, rows, columns, outputs(seed + 3, heads.size(), 0));
+      var lse = all.add(ElementType.FP32, rows, heads.count(), statistics(seed + 4, 1, 0));
       var arguments =
           AttentionArguments.of(
               query.argument(),
@@ -223,123 +245,65 @@ final class AttentionChecks {
               output.argument(),
               lse.argument(),
               heads,
-              each.mask(),
-              each.scale(),
-              each.continued());
+              each.mask,
+              each.scale,
+              each.continued);
       bench.attention().attend(bench.stream(), arguments);
+      var shape =
+          new PlainAttention.Shape(
+              rows, each.keys, heads.count(), heads.group(), heads.size(), each.scale);
       var expected =
-          new PlainAttention(
-                  new PlainAttention.Shape(
-                      each.rows(),
-                      each.keys(),
-                      heads.count(),
-                      heads.group(),
-                      heads.size(),
-                      each.scale()),
-                  each::sees,
-                  query::at,
-                  key::at,
-                  value::at)
+          new PlainAttention(shape, each::sees, query::at, key::at, value::at)
               .forward(
                   PlainAttention.Errors.FP32,
                   output::at,
-                  each.continued() ? lse::at : (_, _) -> Double.NEGATIVE_INFINITY,
-                  PlainAttention.all(each.rows()));
+                  each.continued ? lse::at : (_, _) -> Double.NEGATIVE_INFINITY,
+                  PlainAttention.all(rows));
       return output
-          .holds("output", expected.output().stored(errors(each.out())))
+          .holds("output", expected.output().stored(errors(each.out)))
           .or(() -> lse.holds("lse", expected.lse()))
           .map((arguments.kernel() + " ")::concat);
     }
   }
 
-  static Held held(
-      CheckBench bench,
-      List<Layout> layouts,
-      int operand,
-      ElementType type,
-      int rows,
-      int columns,
-      PlainAttention.Numbers numbers) {
-    return Held.of(bench, type, rows, columns, layouts.get(operand), numbers);
+  /// Numbers of a partial output; 0 in rows without keys.
+  private static PlainAttention.Numbers outputs(long seed, int size, int part) {
+    return (row, column) -> isEmpty(row + part, column / size) ? 0 : halves(seed).at(row, column);
   }
 
-  private static Optional<String> merges(CheckBench bench, ElementType type) {
-    var random = new SplittableRandom(type.code());
-    for (int i = 0; i < MERGES; i++) {
-      int rows = 1 + random.nextInt(MOST_ROWS);
-      int heads = 1 + random.nextInt(3);
-      int size = SIZES[random.nextInt(SIZES.length)];
-      int parts = 1 + random.nextInt(MOST_MERGED);
-      boolean inPlace = type == ElementType.FP32 && random.nextBoolean();
-      var wrong = merges(bench, type, rows, heads, size, parts, inPlace, random.nextLong());
-      if (wrong.isPresent()) {
-        return wrong.map(
-            "%d parts of %d rows, %d heads of %d%s: "
-                    .formatted(parts, rows, heads, size, inPlace ? ", in place" : "")
-                ::concat);
-      }
-    }
-    return Optional.empty();
+  private static PlainAttention.Numbers statistics(long seed, int factor, int part) {
+    return (row, head) ->
+        isEmpty(row + part, head) ? Double.NEGATIVE_INFINITY : factor * halves(seed).at(row, head);
   }
 
-  private static Optional<String> merges(
-      CheckBench bench,
-      ElementType type,
-      int rows,
-      int heads,
-      int size,
-      int parts,
-      boolean inPlace,
-      long seed) {
-    var none = new Layout(0, 0);
+  private static Optional<String> merges(CheckBench bench, Merge each) {
+    int rows = each.rows;
+    int heads = each.heads;
+    int size = each.size;
     var outputs = new ArrayList<Held>();
     var statistics = new ArrayList<Held>();
-    try (var ownOutput = Held.of(bench, type, rows, heads * size, none, (_, _) -> 1);
-        var ownLse = Held.of(bench, ElementType.FP32, rows, heads, none, (_, _) -> 1)) {
-      for (int part = 0; part < parts; part++) {
-        long from = seed + 2L * part;
-        int skipped = part;
-        outputs.add(
-            Held.of(
-                bench,
-                ElementType.FP32,
-                rows,
-                heads * size,
-                none,
-                (row, column) ->
-                    isEmpty(row + skipped, column / size) ? 0 : halves(from).at(row, column)));
-        statistics.add(
-            Held.of(
-                bench,
-                ElementType.FP32,
-                rows,
-                heads,
-                none,
-                (row, head) ->
-                    isEmpty(row + skipped, head)
-                        ? Double.NEGATIVE_INFINITY
-                        : 10 * halves(from + 1).at(row, head)));
+    try (var all = new Tensors(bench, Collections.nCopies(2 * each.parts + 2, new Layout(0, 0)))) {
+      for (int part = 0; part < each.parts; part++) {
+        long seed = each.seed + 2L * part;
+        outputs.add(all.add(ElementType.FP32, rows, heads * size, outputs(seed, size, part)));
+        statistics.add(all.add(ElementType.FP32, rows, heads, statistics(seed + 1, 10, part)));
       }
-      var output = inPlace ? outputs.getFirst() : ownOutput;
-      var lse = inPlace ? statistics.getFirst() : ownLse;
+      var output =
+          each.inPlace ? outputs.getFirst() : all.add(each.type, rows, heads * size, (_, _) -> 1);
+      var lse =
+          each.inPlace
+              ? statistics.getFirst()
+              : all.add(ElementType.FP32, rows, heads, (_, _) -> 1);
       var addresses = new ArrayList<AttentionMergeArguments.Part>();
-      for (int part = 0; part < parts; part++) {
-        addresses.add(
-            new AttentionMergeArguments.Part(
-                outputs.get(part).buffer().address(), statistics.get(part).buffer().address()));
+      for (int part = 0; part < each.parts; part++) {
+        addresses.add(part(outputs.get(part), statistics.get(part)));
       }
       bench
           .attention()
           .merge(
               bench.stream(),
               AttentionMergeArguments.of(
-                  addresses,
-                  new AttentionMergeArguments.Part(
-                      output.buffer().address(), lse.buffer().address()),
-                  type,
-                  rows,
-                  heads,
-                  size));
+                  addresses, part(output, lse), each.type, rows, heads, size));
       var merged = new double[rows * heads * size];
       var mergedBounds = new double[merged.length];
       var total = new double[rows * heads];
@@ -347,11 +311,11 @@ final class AttentionChecks {
       for (int index = 0; index < total.length; index++) {
         int row = index / heads;
         int head = index % heads;
-        double sum = statistics.stream().mapToDouble(each -> Math.exp(each.at(row, head))).sum();
+        double sum = statistics.stream().mapToDouble(one -> Math.exp(one.at(row, head))).sum();
         total[index] = Math.log(sum);
         totalBounds[index] = PlainAttention.FP32_ERROR * (1 + Math.abs(total[index]));
         for (int c = 0; c < size && sum > 0; c++) {
-          for (int part = 0; part < parts; part++) {
+          for (int part = 0; part < each.parts; part++) {
             double share = Math.exp(statistics.get(part).at(row, head)) / sum;
             merged[index * size + c] += share * outputs.get(part).at(row, head * size + c);
           }
@@ -359,11 +323,13 @@ final class AttentionChecks {
         }
       }
       return output
-          .holds("output", new PlainAttention.Bounded(merged, mergedBounds).stored(errors(type)))
+          .holds(
+              "output", new PlainAttention.Bounded(merged, mergedBounds).stored(errors(each.type)))
           .or(() -> lse.holds("lse", new PlainAttention.Bounded(total, totalBounds)));
-    } finally {
-      outputs.forEach(Held::close);
-      statistics.forEach(Held::close);
     }
+  }
+
+  private static AttentionMergeArguments.Part part(Held output, Held lse) {
+    return new AttentionMergeArguments.Part(output.buffer().address(), lse.buffer().address());
   }
 }

@@ -55,17 +55,11 @@ final class AttentionFoldChecks {
         bench.check(
             "attention_fold",
             "of %s, %s".formatted(type, form),
-            () ->
-                SHAPES.stream()
-                    .flatMap(shape -> fold(bench, type, shape, form).stream())
-                    .findFirst());
+            () -> CheckBench.firstWrong(SHAPES.stream(), shape -> fold(bench, type, shape, form)));
         bench.check(
             "attention_add",
             "of %s, %s".formatted(type, form),
-            () ->
-                SHAPES.stream()
-                    .flatMap(shape -> add(bench, type, shape, form).stream())
-                    .findFirst());
+            () -> CheckBench.firstWrong(SHAPES.stream(), shape -> add(bench, type, shape, form)));
       }
     }
   }
@@ -88,8 +82,8 @@ final class AttentionFoldChecks {
     try (var parts = bench.buffer((long) part.length * Short.BYTES, 0);
         var sums = bench.buffer((long) sum.length * Float.BYTES, 0);
         var computed = bench.buffer(rows.length, 0)) {
-      parts.put(shorts(type, part));
-      sums.put(floats(sum));
+      parts.put(bytes(type, part));
+      sums.put(bytes(ElementType.FP32, sum));
       computed.put(rows);
       bench
           .attention()
@@ -103,7 +97,7 @@ final class AttentionFoldChecks {
         boolean has = !form.packed || rows[index / columns] != 0;
         sum[index] = (form.continued ? sum[index] : 0) + (has ? part[index] : 0);
       }
-      return sums.holds(floats(sum)).or(() -> parts.holds(shorts(type, part)));
+      return sums.holds(bytes(ElementType.FP32, sum)).or(() -> parts.holds(bytes(type, part)));
     }
   }
 
@@ -127,10 +121,10 @@ final class AttentionFoldChecks {
         var results = bench.buffer((long) lse.length * Float.BYTES, 0);
         var seeing = bench.buffer(rows.length, 0)) {
       seeing.put(rows);
-      parts.put(shorts(type, part));
-      statistics.put(floats(stats));
-      result.put(floats(output));
-      results.put(floats(lse));
+      parts.put(bytes(type, part));
+      statistics.put(bytes(ElementType.FP32, stats));
+      result.put(bytes(ElementType.FP32, output));
+      results.put(bytes(ElementType.FP32, lse));
       bench
           .attention()
           .fold(
@@ -162,7 +156,7 @@ final class AttentionFoldChecks {
         double expected = Math.log(total);
         if (!(gotLse[index] == expected || Math.abs(gotLse[index] - expected) <= 10 * ERROR)) {
           return Optional.of(
-              "%s: LSE %d is %s but should be %s".formatted(shape, index, gotLse[index], expected));
+              "LSE %d is %s but should be %s".formatted(index, gotLse[index], expected));
         }
         for (int c = 0; c < size; c++) {
           double old = output[index * size + c];
@@ -174,16 +168,15 @@ final class AttentionFoldChecks {
           float got = gotOutput[index * size + c];
           if (!(Math.abs(got - value) <= ERROR * (1 + Math.abs(old) + Math.abs(own)))) {
             return Optional.of(
-                "%s: number %d is %s but should be %s"
-                    .formatted(shape, index * size + c, got, value));
+                "number %d is %s but should be %s".formatted(index * size + c, got, value));
           }
         }
       }
       return result
           .guards()
           .or(results::guards)
-          .or(() -> parts.holds(shorts(type, part)))
-          .or(() -> statistics.holds(floats(stats)));
+          .or(() -> parts.holds(bytes(type, part)))
+          .or(() -> statistics.holds(bytes(ElementType.FP32, stats)));
     }
   }
 
@@ -196,23 +189,8 @@ final class AttentionFoldChecks {
     return numbers;
   }
 
-  private static byte[] shorts(ElementType type, float[] numbers) {
-    var bytes = ByteBuffer.allocate(numbers.length * Short.BYTES).order(ByteOrder.LITTLE_ENDIAN);
-    for (float each : numbers) {
-      bytes.putShort(
-          type == ElementType.FP16
-              ? Float.floatToFloat16(each)
-              : (short) (Float.floatToRawIntBits(each) >>> 16));
-    }
-    return bytes.array();
-  }
-
-  private static byte[] floats(float[] numbers) {
-    var bytes = ByteBuffer.allocate(numbers.length * Float.BYTES).order(ByteOrder.LITTLE_ENDIAN);
-    for (float each : numbers) {
-      bytes.putFloat(each);
-    }
-    return bytes.array();
+  private static byte[] bytes(ElementType type, float... numbers) {
+    return CheckBench.bytes(type, numbers.length, i -> numbers[i]);
   }
 
   private static float[] floats(byte[] bytes) {

@@ -4,6 +4,7 @@ import braid.natives.kernels.AttentionArguments.Heads;
 import braid.natives.kernels.AttentionArguments.Mask;
 import braid.natives.kernels.AttentionChecks.Held;
 import braid.natives.kernels.AttentionChecks.Layout;
+import braid.natives.kernels.AttentionChecks.Tensors;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
@@ -117,8 +118,7 @@ final class AttentionGradientChecks {
                         && key < each.get(3)
                         && !(mask.causal() && each.get(2) - row > each.get(3) - key));
       }
-      long back = mask.queryPosition() + row - mask.keyPosition() - key;
-      return !(mask.causal() && back < 0) && !(mask.window() > 0 && back >= mask.window());
+      return AttentionChecks.sees(mask, row, key);
     }
 
     /// Returns the first key that a row sees and the end of these, for every row; for rows without
@@ -150,20 +150,11 @@ final class AttentionGradientChecks {
 
   static void run(CheckBench bench) {
     for (var type : AttentionChecks.TYPES) {
-      bench.check("attention_gradient", type + ", random problems", () -> check(bench, type));
+      bench.check(
+          "attention_gradient",
+          type + ", random problems",
+          () -> AttentionChecks.random(type, CASES, Case::of, each -> check(bench, each)));
     }
-  }
-
-  private static Optional<String> check(CheckBench bench, ElementType type) {
-    var random = new SplittableRandom(type.code());
-    for (int i = 0; i < CASES; i++) {
-      var each = Case.of(type, random);
-      var wrong = check(bench, each);
-      if (wrong.isPresent()) {
-        return wrong.map((each + ": ")::concat);
-      }
-    }
-    return Optional.empty();
   }
 
   private static Optional<String> check(CheckBench bench, Case each) {
@@ -171,64 +162,24 @@ final class AttentionGradientChecks {
     int columns = heads.count() * heads.size();
     int kvColumns = columns / heads.group();
     long seed = each.seed();
-    var fp32 = ElementType.FP32;
-    var queryType = each.gradientType(each.addsQuery());
-    var keysType = each.gradientType(each.addsKeys());
-    try (var query =
-            AttentionChecks.held(
-                bench, each.layouts(), 0, each.type(), each.rows(), columns, ofRows(each, seed));
-        var key =
-            AttentionChecks.held(
-                bench,
-                each.layouts(),
-                1,
-                each.type(),
-                each.keys(),
-                kvColumns,
-                ofKeys(each, seed + 1));
-        var value =
-            AttentionChecks.held(
-                bench,
-                each.layouts(),
-                2,
-                each.type(),
-                each.keys(),
-                kvColumns,
-                ofKeys(each, seed + 2));
-        var output =
-            AttentionChecks.held(
-                bench,
-                each.layouts(),
-                3,
-                each.type(),
-                each.rows(),
-                columns,
-                ofRows(each, seed + 3));
-        var lse =
-            AttentionChecks.held(
-                bench, each.layouts(), 4, fp32, each.rows(), heads.count(), lse(each, query, key));
-        var outputGradient =
-            AttentionChecks.held(
-                bench,
-                each.layouts(),
-                5,
-                each.type(),
-                each.rows(),
-                columns,
-                ofRows(each, seed + 4));
-        var ofQuery =
-            AttentionChecks.held(
-                bench, each.layouts(), 6, queryType, each.rows(), columns, halves(seed + 5));
-        var ofKey =
-            AttentionChecks.held(
-                bench, each.layouts(), 7, keysType, each.keys(), kvColumns, halves(seed + 6));
-        var ofValue =
-            AttentionChecks.held(
-                bench, each.layouts(), 8, keysType, each.keys(), kvColumns, halves(seed + 7));
-        var tables = bench.buffer(9L * (each.rows() + each.keys()), 0);
+    var type = each.type;
+    int rows = each.rows;
+    int keys = each.keys;
+    var queryType = each.gradientType(each.addsQuery);
+    var keysType = each.gradientType(each.addsKeys);
+    try (var all = new Tensors(bench, each.layouts);
+        var tables = bench.buffer(9L * (rows + keys), 0);
         var statistics =
-            bench.buffer(
-                AttentionGradientArguments.statisticsBytes(each.rows(), heads.count()), 0)) {
+            bench.buffer(AttentionGradientArguments.statisticsBytes(rows, heads.count()), 0)) {
+      var query = all.add(type, rows, columns, ofRows(each, seed));
+      var key = all.add(type, keys, kvColumns, ofKeys(each, seed + 1));
+      var value = all.add(type, keys, kvColumns, ofKeys(each, seed + 2));
+      var output = all.add(type, rows, columns, ofRows(each, seed + 3));
+      var lse = all.add(ElementType.FP32, rows, heads.count(), lse(each, query, key));
+      var outputGradient = all.add(type, rows, columns, ofRows(each, seed + 4));
+      var ofQuery = all.add(queryType, rows, columns, halves(seed + 5));
+      var ofKey = all.add(keysType, keys, kvColumns, halves(seed + 6));
+      var ofValue = all.add(keysType, keys, kvColumns, halves(seed + 7));
       boolean packed = !each.packing().isEmpty();
       long seeing = tables.address() + 8L * each.rows();
       long tokens = seeing + 8L * each.keys();

@@ -83,11 +83,7 @@ final class BoundChecks {
   }
 
   private static byte[] floats(List<Float> values) {
-    var bytes = new byte[values.size() * Float.BYTES];
-    for (int i = 0; i < values.size(); i++) {
-      ElementType.FP32.store(MemorySegment.ofArray(bytes), i, values.get(i));
-    }
-    return bytes;
+    return CheckBench.bytes(ElementType.FP32, values.size(), values::get);
   }
 
   private static Optional<String> widens(CheckBench bench, boolean overflows) {
@@ -184,20 +180,26 @@ final class BoundChecks {
     }
     // The last two intervals are points, and the first of those values is one step off.
     int first = (COUNT - 2) % 3 == 0 ? COUNT - 1 : COUNT - 2;
-    return judged(bench, expected, low, high, false, got, type, first, squares, allowed);
+    var answer = judged(bench, expected, low, high, false, 1, got, type);
+    return answer.first == first && near(answer.squares, squares) && near(answer.allowed, allowed)
+        ? answer.guards
+        : Optional.of(
+            "first %d, squares %s, allowed %s instead of %s"
+                .formatted(first, squares, allowed, answer));
   }
 
-  private static Optional<String> judged(
+  /// What the kernel returned.
+  private record Answer(long first, double squares, double allowed, Optional<String> guards) {}
+
+  private static Answer judged(
       CheckBench bench,
       List<Float> expected,
       List<Float> low,
       List<Float> high,
       boolean activated,
+      float outScale,
       byte[] got,
-      ElementType type,
-      long first,
-      double squares,
-      double allowed) {
+      ElementType type) {
     int count = expected.size();
     var begin = new byte[3 * Long.BYTES];
     MemorySegment.ofArray(begin).setAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0, -1);
@@ -215,21 +217,17 @@ final class BoundChecks {
               upper.address(),
               ElementType.FP32,
               activated,
-              1,
+              outScale,
               found.address(),
               type,
               count,
               result.address());
       var answer = result.segment();
-      long index = answer.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0);
-      double off = answer.getAtIndex(ValueLayout.JAVA_DOUBLE_UNALIGNED, 1);
-      double may = answer.getAtIndex(ValueLayout.JAVA_DOUBLE_UNALIGNED, 2);
-      if (index != first || !near(off, squares) || !near(may, allowed)) {
-        return Optional.of(
-            "first %d instead of %d, squares %s instead of %s, allowed %s instead of %s"
-                .formatted(index, first, off, squares, may, allowed));
-      }
-      return result.guards();
+      return new Answer(
+          answer.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0),
+          answer.getAtIndex(ValueLayout.JAVA_DOUBLE_UNALIGNED, 1),
+          answer.getAtIndex(ValueLayout.JAVA_DOUBLE_UNALIGNED, 2),
+          result.guards());
     }
   }
 
@@ -238,37 +236,23 @@ final class BoundChecks {
   }
 
   private static Optional<String> singles(CheckBench bench) {
-    for (var each : SINGLES) {
-      var type = ElementType.FP16;
-      var got = new byte[type.bytes()];
-      type.store(MemorySegment.ofArray(got), 0, each.got());
-      var begin = new byte[3 * Long.BYTES];
-      MemorySegment.ofArray(begin).setAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0, -1);
-      try (var middle = bench.buffer(Float.BYTES, 0).put(floats(List.of(each.expected())));
-          var lower = bench.buffer(Float.BYTES, 0).put(floats(List.of(each.low())));
-          var upper = bench.buffer(Float.BYTES, 0).put(floats(List.of(each.high())));
-          var found = bench.buffer(got.length, 0).put(got);
-          var result = bench.buffer(begin.length, 0).put(begin)) {
-        bench
-            .kernels()
-            .judge(
-                bench.stream(),
-                middle.address(),
-                lower.address(),
-                upper.address(),
-                ElementType.FP32,
-                each.activated(),
-                each.outScale(),
-                found.address(),
-                type,
-                1,
-                result.address());
-        long index = result.segment().getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0);
-        if (index != (each.right() ? -1 : 0)) {
-          return Optional.of("%s returned %d".formatted(each, index));
-        }
-      }
-    }
-    return Optional.empty();
+    return CheckBench.firstWrong(
+        SINGLES.stream(),
+        each -> {
+          var type = ElementType.FP16;
+          var answer =
+              judged(
+                  bench,
+                  List.of(each.expected),
+                  List.of(each.low),
+                  List.of(each.high),
+                  each.activated,
+                  each.outScale,
+                  CheckBench.bytes(type, 1, _ -> each.got),
+                  type);
+          return answer.first == (each.right ? -1 : 0)
+              ? Optional.empty()
+              : Optional.of("returned %d".formatted(answer.first));
+        });
   }
 }

@@ -8,7 +8,10 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.IntToDoubleFunction;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 
 /// Resources for kernel checks: a stream, guarded buffers, and the results so far.
 final class CheckBench implements AutoCloseable {
@@ -69,6 +72,21 @@ final class CheckBench implements AutoCloseable {
     var result = new KernelChecks.Result(kernel, title, wrong.isEmpty(), wrong.orElse(""));
     results.add(result);
     onResult.accept(result);
+  }
+
+  /// Returns what is wrong of the first wrong case, behind its name; empty if all are right.
+  static <T> Optional<String> firstWrong(Stream<T> cases, Function<T, Optional<String>> check) {
+    return cases.flatMap(each -> check.apply(each).map((each + ": ")::concat).stream()).findFirst();
+  }
+
+  /// Returns numbers as a type stores them.
+  static byte[] bytes(ElementType type, int count, IntToDoubleFunction numbers) {
+    var bytes = new byte[count * type.bytes()];
+    var segment = MemorySegment.ofArray(bytes);
+    for (int i = 0; i < count; i++) {
+      type.store(segment, i, (float) numbers.applyAsDouble(i));
+    }
+    return bytes;
   }
 
   Buffer buffer(long bytes, int shift) {

@@ -4,6 +4,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.Random;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// Checks copies of odd sizes from and to odd addresses.
 final class CopyChecks {
@@ -89,41 +91,41 @@ final class CopyChecks {
     }
   }
 
-  private static Optional<String> copies(CheckBench bench) {
-    int cases = 0;
-    for (int size : SIZES_BYTES) {
-      for (var shifts : SHIFTS_BYTES) {
-        int blocks = BLOCKS.get(cases++ % BLOCKS.size());
-        var content = bytes(size);
-        try (var to = bench.buffer(size, shifts.getFirst());
-            var from = bench.buffer(size, shifts.getLast()).put(content)) {
+  /// A copy of contiguous bytes, with the offsets of its addresses.
+  private record Bytes(int size, int blocks, int toShift, int fromShift) {
+    Optional<String> check(CheckBench bench, boolean bulk) {
+      var content = bytes(size);
+      try (var to = bench.buffer(size, toShift);
+          var from = bench.buffer(size, fromShift).put(content)) {
+        if (bulk) {
+          bench.kernels().copyTma(bench.stream(), blocks, to.address(), from.address(), size);
+        } else {
           bench.kernels().copy(bench.stream(), blocks, to.address(), from.address(), size);
-          var wrong = to.holds(content);
-          if (wrong.isPresent()) {
-            return wrong.map(
-                "%d bytes, shifts %s, %d blocks: ".formatted(size, shifts, blocks)::concat);
-          }
         }
+        return to.holds(content);
       }
     }
-    return Optional.empty();
+  }
+
+  private static Optional<String> copies(CheckBench bench) {
+    int shifts = SHIFTS_BYTES.size();
+    return CheckBench.firstWrong(
+        IntStream.range(0, SIZES_BYTES.size() * shifts)
+            .mapToObj(
+                i ->
+                    new Bytes(
+                        SIZES_BYTES.get(i / shifts),
+                        BLOCKS.get(i % BLOCKS.size()),
+                        SHIFTS_BYTES.get(i % shifts).getFirst(),
+                        SHIFTS_BYTES.get(i % shifts).getLast())),
+        each -> each.check(bench, false));
   }
 
   private static Optional<String> bulkCopies(CheckBench bench) {
-    for (int size : TMA_SIZES_BYTES) {
-      for (int blocks : List.of(1, 2, 7)) {
-        var content = bytes(size);
-        try (var to = bench.buffer(size, 16);
-            var from = bench.buffer(size, 48).put(content)) {
-          bench.kernels().copyTma(bench.stream(), blocks, to.address(), from.address(), size);
-          var wrong = to.holds(content);
-          if (wrong.isPresent()) {
-            return wrong.map("%d bytes, %d blocks: ".formatted(size, blocks)::concat);
-          }
-        }
-      }
-    }
-    return Optional.empty();
+    return CheckBench.firstWrong(
+        TMA_SIZES_BYTES.stream()
+            .flatMap(size -> Stream.of(1, 2, 7).map(blocks -> new Bytes(size, blocks, 16, 48))),
+        each -> each.check(bench, true));
   }
 
   /// Copies again on another stream after the first stream's signal. Each round has other content,

@@ -9,6 +9,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.Random;
+import java.util.function.LongFunction;
 import java.util.stream.IntStream;
 
 /// Checks kernels that exchange signals. Streams of one GPU are the ranks: each writes its part,
@@ -120,11 +121,46 @@ final class HandshakeChecks {
     }
   }
 
+  /// An iteration of all ranks, several of which are in flight.
+  private interface Iteration {
+    /// Enqueues a rank's work, with a result for each rank.
+    void enqueue(int rank, long value, List<CheckBench.Buffer> results);
+  }
+
+  /// Runs iterations in flight, and returns an error unless all ranks' results begin with the
+  /// content.
+  private static Optional<String> inFlight(
+      Ranks all,
+      List<CheckBench.Buffer> outputs,
+      long value,
+      Iteration work,
+      LongFunction<byte[]> expected) {
+    for (int iteration = 0; iteration < IN_FLIGHT; iteration++) {
+      for (int rank = 0; rank < all.count; rank++) {
+        work.enqueue(rank, value + iteration, results(all, outputs, iteration));
+      }
+    }
+    var wrong = all.ended();
+    for (int iteration = 0; wrong.isEmpty() && iteration < IN_FLIGHT; iteration++) {
+      var content = expected.apply(value + iteration);
+      for (int rank = 0; wrong.isEmpty() && rank < all.count; rank++) {
+        wrong = holds(results(all, outputs, iteration).get(rank), content);
+      }
+    }
+    return wrong;
+  }
+
+  private static List<CheckBench.Buffer> results(
+      Ranks all, List<CheckBench.Buffer> outputs, int iteration) {
+    return outputs.subList(iteration * all.count, (iteration + 1) * all.count);
+  }
+
   /// Adds parts of random sizes and types on 2 to 4 ranks. The next iteration overwrites a part as
   /// soon as the signals allow.
   static Optional<String> sums(CheckBench bench, int cases) {
     var random = new Random(SEED);
     for (int ranks = 2; ranks <= MOST_RANKS; ranks++) {
+      int count = ranks;
       try (var all = new Ranks(bench, ranks)) {
         long bytes = (long) MOST_NUMBERS * Float.BYTES;
         var parts = buffers(all, ranks, bytes);
@@ -132,20 +168,22 @@ final class HandshakeChecks {
         for (int i = 0; i < cases / (MOST_RANKS - 1) + 1; i++) {
           var type = TYPES.get(random.nextInt(TYPES.size()));
           int numbers = 1 + random.nextInt(random.nextBoolean() ? 100 : MOST_NUMBERS);
-          long value = 1 + (long) i * IN_FLIGHT;
-          for (int iteration = 0; iteration < IN_FLIGHT; iteration++) {
-            for (int rank = 0; rank < ranks; rank++) {
-              var out = outputs.get(rank * IN_FLIGHT + iteration);
-              sum(all, rank, type, numbers, value + iteration, false, parts, out.address());
-            }
-          }
-          var wrong = all.ended();
-          for (int iteration = 0; wrong.isEmpty() && iteration < IN_FLIGHT; iteration++) {
-            var expected = expected(ranks, type, numbers, value + iteration);
-            for (int rank = 0; wrong.isEmpty() && rank < ranks; rank++) {
-              wrong = holds(outputs.get(rank * IN_FLIGHT + iteration), expected);
-            }
-          }
+          var wrong =
+              inFlight(
+                  all,
+                  outputs,
+                  1 + (long) i * IN_FLIGHT,
+                  (rank, value, results) ->
+                      sum(
+                          all,
+                          rank,
+                          type,
+                          numbers,
+                          value,
+                          false,
+                          parts,
+                          results.get(rank).address()),
+                  value -> expected(count, type, numbers, value));
           if (wrong.isPresent()) {
             return wrong.map(
                 "%d numbers of %s on %d ranks: ".formatted(numbers, type, ranks)::concat);
@@ -189,16 +227,16 @@ final class HandshakeChecks {
   }
 
   private static byte[] expected(int ranks, ElementType type, int numbers, long value) {
-    var content = new byte[numbers * type.bytes()];
-    var segment = MemorySegment.ofArray(content);
-    for (int i = 0; i < numbers; i++) {
-      float sum = 0;
-      for (int rank = 0; rank < ranks; rank++) {
-        sum += type.round(Integers.at(seed(rank, value), i));
-      }
-      type.store(segment, i, sum);
-    }
-    return content;
+    return CheckBench.bytes(
+        type,
+        numbers,
+        i -> {
+          float sum = 0;
+          for (int rank = 0; rank < ranks; rank++) {
+            sum += type.round(Integers.at(seed(rank, value), i));
+          }
+          return sum;
+        });
   }
 
   /// Returns an error unless a buffer begins with the content.
@@ -220,24 +258,19 @@ final class HandshakeChecks {
   static Optional<String> pushes(CheckBench bench, int cases) {
     var random = new Random(SEED);
     for (int ranks = 2; ranks <= MOST_RANKS; ranks++) {
+      int count = ranks;
       try (var all = new Ranks(bench, ranks)) {
         var parts = buffers(all, ranks, MOST_NUMBERS);
         var gathered = buffers(all, ranks * IN_FLIGHT, (long) MOST_RANKS * MOST_NUMBERS);
         for (int i = 0; i < cases / (MOST_RANKS - 1) + 1; i++) {
           int bytes = 1 + random.nextInt(random.nextBoolean() ? 100 : MOST_NUMBERS);
-          long value = 1 + (long) i * IN_FLIGHT;
-          for (int iteration = 0; iteration < IN_FLIGHT; iteration++) {
-            for (int rank = 0; rank < ranks; rank++) {
-              push(all, rank, bytes, value + iteration, iteration, parts, gathered);
-            }
-          }
-          var wrong = all.ended();
-          for (int iteration = 0; wrong.isEmpty() && iteration < IN_FLIGHT; iteration++) {
-            var expected = gathered(ranks, bytes, value + iteration);
-            for (int rank = 0; wrong.isEmpty() && rank < ranks; rank++) {
-              wrong = holds(gathered.get(rank * IN_FLIGHT + iteration), expected);
-            }
-          }
+          var wrong =
+              inFlight(
+                  all,
+                  gathered,
+                  1 + (long) i * IN_FLIGHT,
+                  (rank, value, results) -> push(all, rank, bytes, value, parts, results),
+                  value -> gathered(count, bytes, value));
           if (wrong.isPresent()) {
             return wrong.map("%d bytes on %d ranks: ".formatted(bytes, ranks)::concat);
           }
@@ -252,7 +285,6 @@ final class HandshakeChecks {
       int rank,
       int bytes,
       long value,
-      int iteration,
       List<CheckBench.Buffer> parts,
       List<CheckBench.Buffer> gathered) {
     var stream = all.stream(rank);
@@ -260,22 +292,15 @@ final class HandshakeChecks {
     long part = parts.get(rank).address();
     kernels.fillIntegers(stream, part, bytes, ElementType.E5M2, seed(rank, value));
     var copies =
-        IntStream.range(0, parts.size())
-            .mapToObj(peer -> gathered.get(peer * IN_FLIGHT + iteration).address())
-            .map(to -> new GpuCopy(to + (long) rank * bytes, part, bytes))
+        gathered.stream()
+            .map(to -> new GpuCopy(to.address() + (long) rank * bytes, part, bytes))
             .toList();
     kernels.copyAll(stream, new CopyArguments(copies), all.signals(rank, value, false));
   }
 
   private static byte[] gathered(int ranks, int bytes, long value) {
-    var content = new byte[ranks * bytes];
-    var segment = MemorySegment.ofArray(content);
-    for (int rank = 0; rank < ranks; rank++) {
-      for (int i = 0; i < bytes; i++) {
-        ElementType.E5M2.store(segment, (long) rank * bytes + i, Integers.at(seed(rank, value), i));
-      }
-    }
-    return content;
+    return CheckBench.bytes(
+        ElementType.E5M2, ranks * bytes, i -> Integers.at(seed(i / bytes, value), i % bytes));
   }
 
   /// Replays two graphs per rank in turn, without waiting for the GPU in between.

@@ -6,7 +6,9 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.IntPredicate;
 import java.util.function.IntToDoubleFunction;
+import java.util.stream.Stream;
 
 /// Checks of conversions of every bit pattern, of filling, ranges and comparisons.
 final class NumberChecks {
@@ -91,30 +93,26 @@ final class NumberChecks {
 
   private static Optional<String> fillsValues(CheckBench bench, ElementType type) {
     int count = 1001;
-    for (float value : List.of(1.3f, -0.0025f, 1e9f)) {
-      try (var out = bench.buffer((long) count * type.bytes(), type.bytes())) {
-        bench.kernels().fillValue(bench.stream(), out.address(), count, type, value);
-        var wrong = differs(count, i -> type.round(value), type, out);
-        if (wrong.isPresent()) {
-          return wrong;
-        }
-      }
-    }
-    return Optional.empty();
+    return CheckBench.firstWrong(
+        Stream.of(1.3f, -0.0025f, 1e9f),
+        value -> {
+          try (var out = bench.buffer((long) count * type.bytes(), type.bytes())) {
+            bench.kernels().fillValue(bench.stream(), out.address(), count, type, value);
+            return differs(count, i -> type.round(value), type, out);
+          }
+        });
   }
 
   private static Optional<String> fillsIntegers(CheckBench bench, ElementType type) {
     int count = 100_003;
-    for (long seed : List.of(42L, -7L)) {
-      try (var out = bench.buffer((long) count * type.bytes(), type.bytes())) {
-        bench.kernels().fillIntegers(bench.stream(), out.address(), count, type, seed);
-        var wrong = differs(count, i -> Integers.at(seed, i), type, out);
-        if (wrong.isPresent()) {
-          return wrong;
-        }
-      }
-    }
-    return Optional.empty();
+    return CheckBench.firstWrong(
+        Stream.of(42L, -7L),
+        seed -> {
+          try (var out = bench.buffer((long) count * type.bytes(), type.bytes())) {
+            bench.kernels().fillIntegers(bench.stream(), out.address(), count, type, seed);
+            return differs(count, i -> Integers.at(seed, i), type, out);
+          }
+        });
   }
 
   /// Returns the first number that differs from the expected one, bit by bit except for NaN
@@ -143,45 +141,32 @@ final class NumberChecks {
             new Range(2.5f, 3, 0),
             new Range(Float.NEGATIVE_INFINITY, Float.POSITIVE_INFINITY, 1),
             new Range(Float.NaN, Float.POSITIVE_INFINITY, 0));
-    for (var each : cases) {
-      var content = integers(count);
-      ElementType.FP32.store(MemorySegment.ofArray(content), count - 5, each.more());
-      try (var from = bench.buffer(content.length, Float.BYTES).put(content);
-          var result = bench.buffer(2L * Integer.BYTES, 0).put(pair(0, 1))) {
-        bench
-            .kernels()
-            .range(bench.stream(), from.address(), count, ElementType.FP32, result.address());
-        var found = result.segment();
-        float largest = found.get(ValueLayout.JAVA_FLOAT_UNALIGNED, 0);
-        int integers = found.get(ValueLayout.JAVA_INT_UNALIGNED, Float.BYTES);
-        if (largest != each.largest() || integers != each.integers()) {
-          return Optional.of("%s returned %s, %d".formatted(each, largest, integers));
-        }
-        var wrong = result.guards();
-        if (wrong.isPresent()) {
-          return wrong;
-        }
-      }
-    }
-    return Optional.empty();
+    return CheckBench.firstWrong(cases.stream(), each -> range(bench, count, each));
   }
 
-  private static byte[] pair(int first, int second) {
-    var bytes = new byte[2 * Integer.BYTES];
-    var segment = MemorySegment.ofArray(bytes);
-    segment.setAtIndex(ValueLayout.JAVA_INT_UNALIGNED, 0, first);
-    segment.setAtIndex(ValueLayout.JAVA_INT_UNALIGNED, 1, second);
-    return bytes;
+  private static Optional<String> range(CheckBench bench, int count, Range each) {
+    var content = integers(count);
+    ElementType.FP32.store(MemorySegment.ofArray(content), count - 5, each.more);
+    // The largest value so far, and 1 while all values are integers.
+    var begin = new byte[2 * Integer.BYTES];
+    begin[Integer.BYTES] = 1;
+    try (var from = bench.buffer(content.length, Float.BYTES).put(content);
+        var result = bench.buffer(begin.length, 0).put(begin)) {
+      bench
+          .kernels()
+          .range(bench.stream(), from.address(), count, ElementType.FP32, result.address());
+      var found = result.segment();
+      float largest = found.get(ValueLayout.JAVA_FLOAT_UNALIGNED, 0);
+      int integers = found.get(ValueLayout.JAVA_INT_UNALIGNED, Float.BYTES);
+      return largest == each.largest && integers == each.integers
+          ? result.guards()
+          : Optional.of("returned %s, %d".formatted(largest, integers));
+    }
   }
 
   private static byte[] integers(int count) {
-    var bytes = new byte[count * Float.BYTES];
-    var segment = MemorySegment.ofArray(bytes);
-    for (int i = 0; i < count; i++) {
-      // The first is the largest possible, whatever the seed draws.
-      ElementType.FP32.store(segment, i, i == 0 ? 3 : Integers.at(1, i));
-    }
-    return bytes;
+    // The first is the largest possible, whatever the seed draws.
+    return CheckBench.bytes(ElementType.FP32, count, i -> i == 0 ? 3 : Integers.at(1, i));
   }
 
   /// One expected number, the actual one, and the tolerance.
@@ -203,47 +188,46 @@ final class NumberChecks {
             new Pair(Float.POSITIVE_INFINITY, Float.POSITIVE_INFINITY, 0, 0, true),
             new Pair(Float.POSITIVE_INFINITY, 5, 1, 1, false),
             new Pair(5, Float.NEGATIVE_INFINITY, 1, 1, false));
-    for (var each : cases) {
-      int first = 4321;
-      var expected = integers(count);
-      var got = new byte[count * Short.BYTES];
-      for (int place : List.of(first, count - 1)) {
-        ElementType.FP32.store(MemorySegment.ofArray(expected), place, each.expected());
-      }
-      for (int i = 0; i < count; i++) {
-        float value = ElementType.FP32.load(MemorySegment.ofArray(expected), i);
-        ElementType.BF16.store(
-            MemorySegment.ofArray(got), i, i == first || i == count - 1 ? each.got() : value);
-      }
-      var begin = new byte[2 * Long.BYTES];
-      MemorySegment.ofArray(begin).setAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0, -1);
-      try (var left = bench.buffer(expected.length, 0).put(expected);
-          var right = bench.buffer(got.length, 2).put(got);
-          var result = bench.buffer(begin.length, 0).put(begin)) {
-        bench
-            .kernels()
-            .compare(
-                bench.stream(),
-                left.address(),
-                ElementType.FP32,
-                right.address(),
-                ElementType.BF16,
-                count,
-                each.atol(),
-                each.rtol(),
-                result.address());
-        var found = result.segment();
-        long index = found.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0);
-        long many = found.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 1);
-        if (index != (each.same() ? -1 : first) || many != (each.same() ? 0 : 2)) {
-          return Optional.of("%s: first %d, count %d".formatted(each, index, many));
-        }
-        var wrong = result.guards();
-        if (wrong.isPresent()) {
-          return wrong;
-        }
-      }
+    return CheckBench.firstWrong(cases.stream(), each -> compare(bench, count, each));
+  }
+
+  private static Optional<String> compare(CheckBench bench, int count, Pair each) {
+    int first = 4321;
+    var integers = MemorySegment.ofArray(integers(count));
+    IntPredicate isPlace = i -> i == first || i == count - 1;
+    var expected =
+        CheckBench.bytes(
+            ElementType.FP32,
+            count,
+            i -> isPlace.test(i) ? each.expected : ElementType.FP32.load(integers, i));
+    var got =
+        CheckBench.bytes(
+            ElementType.BF16,
+            count,
+            i -> isPlace.test(i) ? each.got : ElementType.FP32.load(integers, i));
+    var begin = new byte[2 * Long.BYTES];
+    MemorySegment.ofArray(begin).setAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0, -1);
+    try (var left = bench.buffer(expected.length, 0).put(expected);
+        var right = bench.buffer(got.length, 2).put(got);
+        var result = bench.buffer(begin.length, 0).put(begin)) {
+      bench
+          .kernels()
+          .compare(
+              bench.stream(),
+              left.address(),
+              ElementType.FP32,
+              right.address(),
+              ElementType.BF16,
+              count,
+              each.atol,
+              each.rtol,
+              result.address());
+      var found = result.segment();
+      long index = found.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0);
+      long many = found.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 1);
+      return index == (each.same ? -1 : first) && many == (each.same ? 0 : 2)
+          ? result.guards()
+          : Optional.of("first %d, count %d".formatted(index, many));
     }
-    return Optional.empty();
   }
 }

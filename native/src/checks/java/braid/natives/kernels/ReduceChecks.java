@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /// Checks of reductions of all types, numbers of parts and finishing operations.
@@ -123,13 +124,7 @@ final class ReduceChecks {
   }
 
   private static Optional<String> all(CheckBench bench, List<Case> cases) {
-    for (var each : cases) {
-      var wrong = one(bench, each);
-      if (wrong.isPresent()) {
-        return wrong.map((each + ": ")::concat);
-      }
-    }
-    return Optional.empty();
+    return CheckBench.firstWrong(cases.stream(), each -> one(bench, each));
   }
 
   /// Reduces between signals that the kernel raises for itself.
@@ -139,15 +134,13 @@ final class ReduceChecks {
       var last = List.of(words.address() + 2 * Long.BYTES);
       long arrived = words.address() + 3 * Long.BYTES;
       var signals = new Handshake(arrived, first, first, last, last);
-      for (int i = 0; i < cases.size(); i++) {
-        signals.set(i + 1, false);
-        var each = cases.get(i);
-        var wrong = one(bench, each, sum -> bench.kernels().reduce(bench.stream(), sum, signals));
-        if (wrong.isPresent()) {
-          return wrong.map((each + ": ")::concat);
-        }
-      }
-      return Optional.empty();
+      var turn = new AtomicLong();
+      return CheckBench.firstWrong(
+          cases.stream(),
+          each -> {
+            signals.set(turn.incrementAndGet(), false);
+            return one(bench, each, sum -> bench.kernels().reduce(bench.stream(), sum, signals));
+          });
     }
   }
 
@@ -180,8 +173,7 @@ final class ReduceChecks {
       var biasContent = integers(side, sum.shape().columns(), 200);
       var bias = buffer(bench, sum, side, biasContent, buffers);
       var kept = buffer(bench, sum, side, new byte[count * side.bytes()], buffers);
-      var amaxContent = new byte[Float.BYTES];
-      ElementType.FP32.store(MemorySegment.ofArray(amaxContent), 0, AMAX_BEFORE);
+      var amaxContent = CheckBench.bytes(ElementType.FP32, 1, _ -> AMAX_BEFORE);
       var amax = buffer(bench, sum, ElementType.FP32, amaxContent, buffers);
       var finish =
           new ReduceArguments.Finish(
@@ -220,12 +212,7 @@ final class ReduceChecks {
   }
 
   private static byte[] integers(ElementType type, int count, long seed) {
-    var content = new byte[count * type.bytes()];
-    var segment = MemorySegment.ofArray(content);
-    for (int i = 0; i < count; i++) {
-      type.store(segment, i, Integers.at(seed, i));
-    }
-    return content;
+    return CheckBench.bytes(type, count, i -> Integers.at(seed, i));
   }
 
   /// Returns the expected values before GELU.

@@ -97,10 +97,6 @@ final class CuptiCalls {
     return calls;
   }
 
-  int version() {
-    return version;
-  }
-
   /// Reads CUPTI's clock, which its records use.
   long timestamp(MemorySegment room) {
     try {

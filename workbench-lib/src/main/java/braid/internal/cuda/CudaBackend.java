@@ -355,10 +355,6 @@ public final class CudaBackend implements Backend {
     return recorder;
   }
 
-  public Gpu gpu() {
-    return device.gpu();
-  }
-
   @Override
   public void close() {
     var parts = new ArrayDeque<AutoCloseable>();

@@ -365,10 +365,6 @@ public final class Waits {
     reason = null;
   }
 
-  boolean released() {
-    return reason != null;
-  }
-
   public int epoch() {
     return epoch;
   }
