@@ -194,6 +194,12 @@ public final class Calibrator {
     return group.context().backend().deviceName();
   }
 
+  /// Keeps a measured machine in the cache folder, where predictions on GPUs find it. One rank
+  /// calls it.
+  public Path keep(Machine measured) {
+    return save(measured, Calibration.file(group.context().env().cache(), device(), localRanks()));
+  }
+
   /// Writes a machine to a file, for `Machine.parse`.
   public static Path save(Machine measured, Path file) {
     try {
