@@ -28,15 +28,7 @@ final class FirstContents {
           case KEY -> tensor.fillIntegers(KEY_SEED + rank);
           case VALUE -> tensor.fillIntegers(VALUE_SEED + rank);
           case OUTPUT_GRADIENT -> tensor.fillIntegers(OUTPUT_GRADIENT_SEED + rank);
-          case OUTPUT,
-              PRE_ACTIVATION,
-              GATHERED_INPUT,
-              BESIDE_OUTPUT,
-              LSE,
-              QUERY_GRADIENT,
-              KEY_GRADIENT,
-              VALUE_GRADIENT ->
-              tensor.fill(0);
+          default -> tensor.fill(0);
         };
   }
 }

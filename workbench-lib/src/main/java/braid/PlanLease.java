@@ -14,7 +14,6 @@ import braid.internal.pipeline.View;
 import braid.internal.report.progress.Progress;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Lifetime;
-import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
@@ -142,7 +141,7 @@ final class PlanLease implements AutoCloseable {
 
   /// Adds the tensor of a part, in place, to the tensors of another pipeline.
   void bind(Part part, Bindings others) {
-    symmetric(part)
+    plan.symmetric(part)
         .ifPresentOrElse(
             memory -> others.add(part, open(part), memory, kind()),
             () -> others.add(part, open(part)));
@@ -209,11 +208,6 @@ final class PlanLease implements AutoCloseable {
         : tensor(view);
   }
 
-  /// Returns the memory of all ranks that holds a part, if ranks can access each other's.
-  private Optional<SymmetricMemory> symmetric(Part part) {
-    return plan.symmetric(part);
-  }
-
   /// Returns a tensor of a view, which ends with this lease.
   TensorView tensor(View view) {
     return new TensorView(
@@ -222,10 +216,6 @@ final class PlanLease implements AutoCloseable {
         List.of(views.of(view.memory())),
         this::ended,
         plan.backend().access());
-  }
-
-  Iterations iterations() {
-    return iterations;
   }
 
   void run(int iteration) {

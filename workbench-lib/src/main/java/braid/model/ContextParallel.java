@@ -80,21 +80,13 @@ public record ContextParallel(
           "only ring exchanges from neighbor to neighbor but the method was %s; try ring().neighborToNeighbor()"
               .formatted(method));
     }
-    within("streams", streams, 1, Overlap.MAX_STREAMS, 2);
+    Overlap.within("streams", streams, 1, Overlap.MAX_STREAMS, 2);
     if (method == Method.UNFUSED && (splits != 1 || streams != 1)) {
       throw new BraidException(
           "%s has 1 split and 1 stream but was given %d and %d; take ring() to overlap"
               .formatted(method, splits, streams));
     }
     Overlap.checkWorkers(transport, workers);
-  }
-
-  private static void within(String name, int value, int least, int most, int suggested) {
-    if (value < least || value > most) {
-      throw new BraidException(
-          "%s must be %d..%d but was %d; try %s(%d)"
-              .formatted(name, least, most, value, name, suggested));
-    }
   }
 
   /// Returns [Method#RING] with [#DEFAULT_SPLITS].

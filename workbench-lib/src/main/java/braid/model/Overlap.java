@@ -140,7 +140,7 @@ public record Overlap(
     }
   }
 
-  private static void within(String name, int value, int least, int most, int suggested) {
+  static void within(String name, int value, int least, int most, int suggested) {
     if (value < least || value > most) {
       throw new BraidException(
           "%s must be %d..%d but was %d; try %s(%d)"

@@ -79,66 +79,22 @@ public record Profile(
     }
   }
 
-  /// Creates a profile without counters.
+  /// Creates a profile of a run's iterations and spans alone.
   public Profile(
       Place place,
       SequencedMap<String, String> configuration,
       List<Long> iterationNanos,
       List<Span> spans,
       long clockErrorNanos) {
-    this(place, configuration, iterationNanos, spans, clockErrorNanos, new LinkedHashMap<>());
-  }
-
-  /// Creates a profile without plain iterations.
-  public Profile(
-      Place place,
-      SequencedMap<String, String> configuration,
-      List<Long> iterationNanos,
-      List<Span> spans,
-      long clockErrorNanos,
-      SequencedMap<String, Long> counters) {
-    this(place, configuration, iterationNanos, spans, clockErrorNanos, counters, List.of());
-  }
-
-  /// Creates a profile without the begin of its iterations.
-  public Profile(
-      Place place,
-      SequencedMap<String, String> configuration,
-      List<Long> iterationNanos,
-      List<Span> spans,
-      long clockErrorNanos,
-      SequencedMap<String, Long> counters,
-      List<Long> plainNanos) {
     this(
         place,
         configuration,
         iterationNanos,
         spans,
         clockErrorNanos,
-        counters,
-        plainNanos,
-        List.of());
-  }
-
-  /// Creates a profile without activities that belong to no step.
-  public Profile(
-      Place place,
-      SequencedMap<String, String> configuration,
-      List<Long> iterationNanos,
-      List<Span> spans,
-      long clockErrorNanos,
-      SequencedMap<String, Long> counters,
-      List<Long> plainNanos,
-      List<Long> startNanos) {
-    this(
-        place,
-        configuration,
-        iterationNanos,
-        spans,
-        clockErrorNanos,
-        counters,
-        plainNanos,
-        startNanos,
+        new LinkedHashMap<>(),
+        List.of(),
+        List.of(),
         List.of());
   }
 

@@ -14,76 +14,57 @@ import java.util.stream.IntStream;
 /// Tensor of a problem. Its name is also the name of the schedule's port for it.
 public enum Part {
   /// This rank's part of the input.
-  INPUT,
+  INPUT(true, false),
   /// This rank's part of the weight.
-  WEIGHT,
+  WEIGHT(true, false),
   /// One number per column of this rank's part of the output.
-  BIAS,
+  BIAS(true, true),
   /// This rank's part of the data communicated beside the multiplication.
-  BESIDE_INPUT,
+  BESIDE_INPUT(true, true),
   /// This rank's part of the output.
-  OUTPUT,
+  OUTPUT(false, false),
   /// The values before the GELU of the output.
-  PRE_ACTIVATION,
+  PRE_ACTIVATION(false, false),
   /// The input of all ranks.
-  GATHERED_INPUT,
+  GATHERED_INPUT(false, false),
   /// The result of the communication beside the multiplication.
-  BESIDE_OUTPUT,
+  BESIDE_OUTPUT(false, true),
   /// The query of this rank's tokens.
-  QUERY,
+  QUERY(true, false),
   /// The key of this rank's tokens.
-  KEY,
+  KEY(true, false),
   /// The value of this rank's tokens.
-  VALUE,
+  VALUE(true, false),
   /// The log-sum-exp of the scores of this rank's tokens.
-  LSE,
+  LSE(false, false),
   /// The gradient of the output of this rank's tokens.
-  OUTPUT_GRADIENT,
+  OUTPUT_GRADIENT(true, false),
   /// The gradient of the query of this rank's tokens.
-  QUERY_GRADIENT,
+  QUERY_GRADIENT(false, false),
   /// The gradient of the key of this rank's tokens, from the queries of all ranks.
-  KEY_GRADIENT,
+  KEY_GRADIENT(false, false),
   /// The gradient of the value of this rank's tokens, from the queries of all ranks.
-  VALUE_GRADIENT;
+  VALUE_GRADIENT(false, false);
 
   /// Name of the buffer for the largest magnitude of an fp8 output. This buffer is not a port.
   public static final String AMAX = "amax";
 
+  private final boolean given;
+  private final boolean vector;
+
+  Part(boolean given, boolean vector) {
+    this.given = given;
+    this.vector = vector;
+  }
+
   /// Returns whether this part is a vector, not a matrix.
   public boolean isVector() {
-    return switch (this) {
-      case BIAS, BESIDE_INPUT, BESIDE_OUTPUT -> true;
-      case INPUT,
-          WEIGHT,
-          OUTPUT,
-          PRE_ACTIVATION,
-          GATHERED_INPUT,
-          QUERY,
-          KEY,
-          VALUE,
-          LSE,
-          OUTPUT_GRADIENT,
-          QUERY_GRADIENT,
-          KEY_GRADIENT,
-          VALUE_GRADIENT ->
-          false;
-    };
+    return vector;
   }
 
   /// Returns whether the user writes this part and a run reads it.
   public boolean given() {
-    return switch (this) {
-      case INPUT, WEIGHT, BIAS, BESIDE_INPUT, QUERY, KEY, VALUE, OUTPUT_GRADIENT -> true;
-      case OUTPUT,
-          PRE_ACTIVATION,
-          GATHERED_INPUT,
-          BESIDE_OUTPUT,
-          LSE,
-          QUERY_GRADIENT,
-          KEY_GRADIENT,
-          VALUE_GRADIENT ->
-          false;
-    };
+    return given;
   }
 
   /// Returns whether a run of the problem reads this part. A backward pass also reads the results
@@ -138,8 +119,7 @@ public enum Part {
           spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER
               ? spec.dtype()
               : spec.sumDtype();
-      case QUERY, KEY, VALUE, LSE, OUTPUT_GRADIENT, QUERY_GRADIENT, KEY_GRADIENT, VALUE_GRADIENT ->
-          throw noSuchPart(spec);
+      default -> throw noSuchPart(spec);
     };
   }
 
@@ -156,8 +136,7 @@ public enum Part {
       case QUERY, OUTPUT, OUTPUT_GRADIENT, QUERY_GRADIENT -> (long) spec.heads() * spec.headSize();
       case KEY, VALUE, KEY_GRADIENT, VALUE_GRADIENT -> (long) spec.kvHeads() * spec.headSize();
       case LSE -> spec.heads();
-      case INPUT, WEIGHT, BIAS, BESIDE_INPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT ->
-          throw noSuchPart(spec);
+      default -> throw noSuchPart(spec);
     };
   }
 
@@ -179,8 +158,7 @@ public enum Part {
       case GATHERED_INPUT -> new Shape(spec.m(), spec.k());
       case BESIDE_INPUT, BESIDE_OUTPUT ->
           new Shape(this == whole ? beside : Slice.of(beside, ranks, rank).length(), 1);
-      case QUERY, KEY, VALUE, LSE, OUTPUT_GRADIENT, QUERY_GRADIENT, KEY_GRADIENT, VALUE_GRADIENT ->
-          throw noSuchPart(spec);
+      default -> throw noSuchPart(spec);
     };
   }
 

@@ -21,7 +21,9 @@ public sealed interface Step {
   /// Returns the regions that it reads and writes.
   ///
   /// @param rank the rank that executes it
-  List<Access> accesses(int rank);
+  default List<Access> accesses(int rank) {
+    return List.of();
+  }
 
   /// Describes it for messages and spans, such as `wait for begun[1] from rank 1`.
   default String text() {
@@ -370,11 +372,6 @@ public sealed interface Step {
     String word() {
       return "%s[%d]".formatted(flag, index);
     }
-
-    @Override
-    public List<Access> accesses(int rank) {
-      return List.of();
-    }
   }
 
   /// Blocks the lane until rank `from` has raised this rank's word in this iteration.
@@ -383,30 +380,15 @@ public sealed interface Step {
     public String word() {
       return "%s[%d]".formatted(flag, index);
     }
-
-    @Override
-    public List<Access> accesses(int rank) {
-      return List.of();
-    }
   }
 
   /// Marks the point at which all earlier steps of the lane are done.
   ///
   /// @param number number of the mark among those of this rank, in order
-  record Mark(Lane lane, int chunk, int number) implements Step {
-    @Override
-    public List<Access> accesses(int rank) {
-      return List.of();
-    }
-  }
+  record Mark(Lane lane, int chunk, int number) implements Step {}
 
   /// Blocks the lane until another lane of the rank has reached a mark.
-  record After(Lane lane, int chunk, int mark) implements Step {
-    @Override
-    public List<Access> accesses(int rank) {
-      return List.of();
-    }
-  }
+  record After(Lane lane, int chunk, int mark) implements Step {}
 
   private static void finished(Finish finish, Region output, List<Access> into) {
     if (finish.accumulate()) {

@@ -185,7 +185,9 @@ class ProfileSetTest {
         List.of(),
         0,
         new LinkedHashMap<>(),
-        plainNanos);
+        plainNanos,
+        List.of(),
+        List.of());
   }
 
   @Test
@@ -352,7 +354,16 @@ class ProfileSetTest {
     counted.put("rendezvous", 5L);
     var one = profile(0, 2, List.of(1L), List.of());
     var other =
-        new Profile(new Place(1, 2), one.configuration(), List.of(1L), List.of(), 0, counted);
+        new Profile(
+            new Place(1, 2),
+            one.configuration(),
+            List.of(1L),
+            List.of(),
+            0,
+            counted,
+            List.of(),
+            List.of(),
+            List.of());
     var column = ProfileSet.of(List.of(one, other)).counters().longColumn("rendezvous");
 
     assertThat(column.isMissing(0)).isTrue();

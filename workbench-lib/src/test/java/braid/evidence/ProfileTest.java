@@ -193,7 +193,8 @@ class ProfileTest {
             0,
             new LinkedHashMap<>(),
             List.of(),
-            List.of(2L, 13L));
+            List.of(2L, 13L),
+            List.of());
     assertThat(ProfileJson.read(profile.toJson())).isEqualTo(profile);
     assertThat(profile.begin(1)).hasValue(13);
 
@@ -219,7 +220,8 @@ class ProfileTest {
                     0,
                     new LinkedHashMap<>(),
                     List.of(),
-                    List.of(2L)))
+                    List.of(2L),
+                    List.of()))
         .hasMessage("a profile needs the begin of each of its 2 iterations or of none but has 1");
   }
 

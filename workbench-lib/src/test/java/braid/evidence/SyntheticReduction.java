@@ -43,7 +43,16 @@ public record SyntheticReduction(
       nanos.add(wall);
       start += wall + wall / 50 * (ranks - rank);
     }
-    return new Profile(new Place(rank, ranks), columns, nanos, spans, 800 + rank, counters);
+    return new Profile(
+        new Place(rank, ranks),
+        columns,
+        nanos,
+        spans,
+        800 + rank,
+        counters,
+        List.of(),
+        List.of(),
+        List.of());
   }
 
   private List<Span> iteration(int rank, int i, long start) {

@@ -16,9 +16,7 @@ import picocli.CommandLine.Spec;
     name = "front",
     description = "Times starts and cells, and measures memory, of Braid and ipyparallel.",
     mixinStandardHelpOptions = true,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {" 0:measured, whether limits were met or not", " 2:a mistake in the options"},
-    footerHeading = "%nExamples:%n",
     footer = {"  braid bench front", "  braid bench front --starts 9 > docs/results/front.md"})
 final class FrontCommand implements Callable<Integer> {
   private static final int MAX_REPEATS = 10_000;

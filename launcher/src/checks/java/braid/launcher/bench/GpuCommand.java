@@ -44,14 +44,11 @@ import picocli.CommandLine.Spec;
     description =
         "Times layers and attention of a large model by every method and by PyTorch, in turns, and predicts them.",
     mixinStandardHelpOptions = true,
-    sortOptions = false,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:measured, whether goals were met or not",
       " 1:a cell failed, or a time is impossible: IMPOSSIBLE_RATE or IMPOSSIBLE_BANDWIDTH",
       " 2:a mistake in the options",
     },
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid bench gpu -n 4 --python /opt/torch/bin/python --markdown docs/results/gpu_4.md",
       "  braid bench gpu -n 2 --only all-gather --rounds 3 --machine h100x8",

@@ -32,14 +32,11 @@ import picocli.CommandLine.Spec;
         "Calibrates this machine, measures random combinations of other sizes in turns with it, and"
             + " prints the errors of their predictions by pattern, method, dtype and size.",
     mixinStandardHelpOptions = true,
-    sortOptions = false,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:measured",
       " 1:the measurement failed, or --check found a median error that is worse by more than a tenth",
       " 2:a mistake in the options",
     },
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid bench predictions -n 2 --backend host --record predictions.txt",
       "  braid bench predictions -n 1 --combinations 40 --rounds 2",

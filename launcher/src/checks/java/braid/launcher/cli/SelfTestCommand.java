@@ -58,8 +58,6 @@ import picocli.CommandLine.Spec;
             + " every transport, chains, own schedules and bound tensors, then random programs, on"
             + " all ranks, and compares with plain loops.",
     mixinStandardHelpOptions = true,
-    sortOptions = false,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:everything available is correct",
       " 1:the self-test itself failed",
@@ -70,7 +68,6 @@ import picocli.CommandLine.Spec;
       " 138:a rank died",
       " 143:SIGTERM",
     },
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid selftest",
       "  braid selftest -n 4 --backend cuda --memory native,nccl --json selftest.json",

@@ -29,10 +29,7 @@ import picocli.CommandLine.Spec;
             + " under jupyter_client, and checks after each that the failure was named, that the session"
             + " works and that nothing is left.",
     mixinStandardHelpOptions = true,
-    sortOptions = false,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {" 0:every check passed", " 1:a check failed", " 2:a mistake in the options"},
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid soak",
       "  braid soak --seconds 600 --seed 7 -n 3",

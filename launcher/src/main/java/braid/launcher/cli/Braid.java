@@ -27,7 +27,6 @@ import picocli.CommandLine.Spec;
 /// [CheckCommand].
 @Command(
     name = "braid",
-    sortOptions = false,
     description = "Tunes overlapped GEMM and communication: one notebook, run on every rank.",
     subcommands = {
       RunCommand.class,
@@ -49,7 +48,6 @@ import picocli.CommandLine.Spec;
     versionProvider = Braid.Version.class,
     synopsisSubcommandLabel = "COMMAND",
     commandListHeading = "%nCommands:%n",
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:fine",
       " 1:a cell or a program failed",
@@ -61,7 +59,6 @@ import picocli.CommandLine.Spec;
       " 7:a notebook ran, but not as it is recorded (run --check)",
       " 138:a rank died",
     },
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid run notebooks/02_tune_split_count.ipynb -n 4 -p splits=1,2,4,8",
       "  braid lab",
@@ -127,13 +124,26 @@ public final class Braid implements Runnable {
     var braid = new Braid();
     var line = new CommandLine(braid);
     CheckCommand.addTo(line);
-    return line.addSubcommand(new HelpCommand())
-        .setUsageHelpAutoWidth(true)
+    line.addSubcommand(new HelpCommand());
+    formHelp(line);
+    return line.setUsageHelpAutoWidth(true)
         .registerConverter(Path.class, WorkingDirectory::resolve)
         .setExecutionStrategy(Braid::execute)
         .setParameterExceptionHandler(Errors::misused)
         .setExecutionExceptionHandler(
             (e, command, parsed) -> Errors.failed(e, command, braid.verbose));
+  }
+
+  /// Gives the help of a command and its subcommands one form.
+  private static void formHelp(CommandLine line) {
+    var usage = line.getCommandSpec().usageMessage().sortOptions(false);
+    if (!usage.exitCodeList().isEmpty()) {
+      usage.exitCodeListHeading("%nExit codes:%n");
+    }
+    if (usage.footerHeading().isEmpty()) {
+      usage.footerHeading("%nExamples:%n");
+    }
+    line.getSubcommands().values().forEach(Braid::formHelp);
   }
 
   /// Runs a command, whose texts are escaped; not the help, which has colors.

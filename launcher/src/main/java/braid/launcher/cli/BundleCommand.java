@@ -24,7 +24,6 @@ import picocli.CommandLine.Spec;
         "Packs this Braid into one archive of at most 50 MiB, for a host without Java, Maven or"
             + " network.",
     mixinStandardHelpOptions = true,
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid bundle",
       "  braid bundle -o /tmp/braid.tar.xz",

@@ -14,7 +14,6 @@ import picocli.CommandLine.Spec;
     name = "completion",
     description = "Prints a script by which bash or zsh completes commands and options.",
     mixinStandardHelpOptions = true,
-    footerHeading = "%nExamples:%n",
     footer = {
       "  source <(braid completion bash)",
       "  braid completion bash > ~/.local/share/bash-completion/completions/braid",

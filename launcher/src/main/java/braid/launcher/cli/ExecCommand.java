@@ -48,8 +48,6 @@ import picocli.CommandLine.Spec;
         "Compiles a Java program and calls its main method on all ranks, each a process;"
             + " ProcessGroup.world() is the group of the ranks.",
     mixinStandardHelpOptions = true,
-    sortOptions = false,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:main returned on every rank",
       " 1:main failed on a rank",
@@ -60,7 +58,6 @@ import picocli.CommandLine.Spec;
       " 138:a rank died",
       " 143:SIGTERM",
     },
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid exec Overlap.java -n 4",
       "  braid exec -n 2 --link 1GB/s,20us --timeout 60 Overlap.java 3840 -- --verbose",

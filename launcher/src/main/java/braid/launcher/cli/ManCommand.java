@@ -17,7 +17,6 @@ import picocli.CommandLine.Spec;
     name = "man",
     description = "Prints the manual page of a command, for man -l.",
     mixinStandardHelpOptions = true,
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid man run | man -l -",
       "  braid man kernel install > ~/.local/share/man/man1/braid-kernel-install.1",

@@ -27,14 +27,11 @@ import picocli.CommandLine.Spec;
             + " until the command ends. The rank is BRAID_RANK, else the one that Open MPI, MPICH,"
             + " torchrun, Slurm or Kubernetes tells.",
     mixinStandardHelpOptions = true,
-    sortOptions = false,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:the command has ended its ranks",
       " 1:the command was lost, or never reached",
       " 2:a mistake in the options or variables, or the command refused the rank",
     },
-    footerHeading = "%nExamples:%n",
     footer = {
       "  BRAID_RANK=0 braid rank --join braid.join",
       "  srun --ntasks=8 braid rank --join braid.join",

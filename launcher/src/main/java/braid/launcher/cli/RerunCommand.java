@@ -24,15 +24,12 @@ import picocli.CommandLine.Spec;
         "Repeats a run: the same notebook, parameters, ranks, backend, link, memory and limits."
             + " Prints first what has changed.",
     mixinStandardHelpOptions = true,
-    sortOptions = false,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:every cell ran",
       " 1:a cell failed, or the outputs could not be saved",
       " 2:there is no such run, or it cannot be repeated here; nothing was run",
       " 3, 4, 130, 138, 143:as of run",
     },
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid rerun 20260131T235959000Z-0a1b2c",
       "  braid rerun latest && braid compare previous latest",

@@ -48,8 +48,6 @@ import picocli.CommandLine.Spec;
     description =
         "Runs notebooks on all ranks, without Jupyter, and saves them with their outputs.",
     mixinStandardHelpOptions = true,
-    sortOptions = false,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:every cell ran; with --check, as it is recorded",
       " 1:a cell failed, something ended the run before its last cell, or what ran could not be"

@@ -54,14 +54,14 @@ public final class Connection implements AutoCloseable {
   /// Proves the token to the front, and sends the rank's hello.
   public synchronized void greet(String token, Hello hello) throws IOException {
     Proven.connect(in, out, token, BOUND);
-    hello.write(out);
+    Wire.write(out, hello, Hello.class);
     out.flush();
   }
 
   /// Receives a rank's proof of the token, after the front's own, and its hello.
   public synchronized Hello receiveHello(String token) throws IOException {
     Proven.accept(in, out, token, BOUND);
-    return Hello.read(in);
+    return Wire.read(in, Hello.class);
   }
 
   public void readTimeoutMillis(int millis) throws IOException {

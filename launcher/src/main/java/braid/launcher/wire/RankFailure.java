@@ -1,9 +1,7 @@
 package braid.launcher.wire;
 
-import java.io.DataInput;
-import java.io.DataOutput;
-import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -84,7 +82,7 @@ public record RankFailure(Cause cause, int unresolvedId, List<Thrown> chain) {
 
   private static List<StackTraceElement> stack(Throwable failure) {
     try {
-      return List.of(failure.getStackTrace());
+      return Arrays.stream(failure.getStackTrace()).limit(MAX_FRAMES).toList();
     } catch (RuntimeException | Error e) {
       return List.of();
     }
@@ -97,44 +95,5 @@ public record RankFailure(Cause cause, int unresolvedId, List<Thrown> chain) {
   /// Returns the first exception of this class in the chain.
   public Optional<Thrown> find(Class<?> type) {
     return chain.stream().filter(t -> t.className.equals(type.getName())).findFirst();
-  }
-
-  void write(DataOutput out) throws IOException {
-    Wire.writeText(out, cause.name());
-    out.writeInt(unresolvedId);
-    out.writeInt(chain.size());
-    for (var thrown : chain) {
-      Wire.writeText(out, thrown.className);
-      Wire.writeText(out, thrown.message);
-      int frames = Math.min(thrown.stack.size(), MAX_FRAMES);
-      out.writeInt(frames);
-      for (int i = 0; i < frames; i++) {
-        var frame = thrown.stack.get(i);
-        Wire.writeText(out, frame.getClassName());
-        Wire.writeText(out, frame.getMethodName());
-        Wire.writeText(out, frame.getFileName() == null ? "" : frame.getFileName());
-        out.writeInt(frame.getLineNumber());
-      }
-    }
-  }
-
-  static RankFailure read(DataInput in) throws IOException {
-    var cause = Cause.valueOf(Wire.readText(in));
-    int unresolvedId = in.readInt();
-    int count = in.readInt();
-    var chain = new ArrayList<Thrown>();
-    for (int i = 0; i < count; i++) {
-      var className = Wire.readText(in);
-      var message = Wire.readText(in);
-      int frames = in.readInt();
-      var stack = new ArrayList<StackTraceElement>();
-      for (int f = 0; f < frames; f++) {
-        stack.add(
-            new StackTraceElement(
-                Wire.readText(in), Wire.readText(in), Wire.readText(in), in.readInt()));
-      }
-      chain.add(new Thrown(className, message, stack));
-    }
-    return new RankFailure(cause, unresolvedId, chain);
   }
 }

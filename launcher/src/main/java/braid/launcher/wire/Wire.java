@@ -5,11 +5,20 @@ import braid.model.MimeBundle;
 import java.io.DataInput;
 import java.io.DataOutput;
 import java.io.IOException;
+import java.lang.reflect.ParameterizedType;
+import java.lang.reflect.RecordComponent;
+import java.lang.reflect.Type;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
+import java.util.stream.Stream;
 
-/// Encoding of the parts of messages. Lengths are checked before memory is allocated.
+/// Encoding of messages: a record's components in order, each by its type. A record whose declared
+/// type is a sealed interface begins with its number among the records of the interface. Lengths
+/// are checked before memory is allocated.
 public final class Wire {
   /// Largest part of a message.
   private static final int MAX_BYTES = 1 << 28;
@@ -18,6 +27,125 @@ public final class Wire {
   private static final int MAX_SHOWN_CHARS = 1 << 26;
 
   private Wire() {}
+
+  /// Writes a record, or a part of one.
+  static void write(DataOutput out, Object value, Type declared) throws IOException {
+    if (raw(declared).isSealed()) {
+      out.writeByte(records(raw(declared)).toList().indexOf(value.getClass()));
+    }
+    switch (value) {
+      case Integer number -> out.writeInt(number);
+      case Long number -> out.writeLong(number);
+      case Boolean flag -> out.writeBoolean(flag);
+      case String text -> writeText(out, text);
+      case byte[] bytes -> writeBytes(out, bytes);
+      case Enum<?> constant -> writeText(out, constant.name());
+      case MimeBundle bundle -> writeBundle(out, bundle);
+      case StackTraceElement frame -> {
+        writeText(out, frame.getClassName());
+        writeText(out, frame.getMethodName());
+        writeText(out, frame.getFileName() == null ? "" : frame.getFileName());
+        out.writeInt(frame.getLineNumber());
+      }
+      case List<?> all -> {
+        out.writeInt(all.size());
+        for (var each : all) {
+          write(out, each, argument(declared));
+        }
+      }
+      case Record record -> {
+        for (var component : record.getClass().getRecordComponents()) {
+          write(out, part(component, record), component.getGenericType());
+        }
+      }
+      default -> throw new IllegalArgumentException("no encoding of " + declared);
+    }
+  }
+
+  private static Object part(RecordComponent component, Record record) {
+    try {
+      return component.getAccessor().invoke(record);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /// Reads what [#write] has written.
+  static <T> T read(DataInput in, Class<T> type) throws IOException {
+    return type.cast(read(in, (Type) type));
+  }
+
+  private static Object read(DataInput in, Type declared) throws IOException {
+    var type = raw(declared);
+    if (type == int.class || type == Integer.class) {
+      return in.readInt();
+    } else if (type == long.class) {
+      return in.readLong();
+    } else if (type == boolean.class) {
+      return in.readBoolean();
+    } else if (type == String.class) {
+      return readText(in);
+    } else if (type == byte[].class) {
+      return readBytes(in);
+    } else if (type == MimeBundle.class) {
+      return readBundle(in);
+    } else if (type == StackTraceElement.class) {
+      return new StackTraceElement(readText(in), readText(in), readText(in), in.readInt());
+    } else if (type == List.class) {
+      var all = new ArrayList<Object>();
+      for (int left = in.readInt(); left > 0; left--) {
+        all.add(read(in, argument(declared)));
+      }
+      return all;
+    } else if (type.isEnum()) {
+      var name = readText(in);
+      return Arrays.stream(type.getEnumConstants())
+          .filter(each -> ((Enum<?>) each).name().equals(name))
+          .findFirst()
+          .orElseThrow(() -> new IOException("an unknown " + type.getSimpleName() + ": " + name));
+    } else if (type.isSealed()) {
+      int kind = in.readUnsignedByte();
+      var known = records(type).toList();
+      if (kind >= known.size()) {
+        throw new IOException(
+            "a message of unknown kind %d of %s".formatted(kind, type.getSimpleName()));
+      }
+      return record(in, known.get(kind));
+    }
+    return record(in, type);
+  }
+
+  private static Object record(DataInput in, Class<?> type) throws IOException {
+    var components = type.getRecordComponents();
+    var parts = new Object[components.length];
+    for (int i = 0; i < parts.length; i++) {
+      parts[i] = read(in, components[i].getGenericType());
+    }
+    try {
+      return type.getDeclaredConstructor(
+              Arrays.stream(components).map(RecordComponent::getType).toArray(Class[]::new))
+          .newInstance(parts);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /// Returns the records of a sealed interface, in order.
+  private static Stream<Class<?>> records(Class<?> type) {
+    return type.isSealed()
+        ? Arrays.stream(type.getPermittedSubclasses()).flatMap(Wire::records)
+        : Stream.of(type);
+  }
+
+  private static Class<?> raw(Type type) {
+    return type instanceof ParameterizedType generic
+        ? (Class<?>) generic.getRawType()
+        : (Class<?>) type;
+  }
+
+  private static Type argument(Type list) {
+    return ((ParameterizedType) list).getActualTypeArguments()[0];
+  }
 
   public static void writeText(DataOutput out, String text) throws IOException {
     writeBytes(out, text.getBytes(StandardCharsets.UTF_8));

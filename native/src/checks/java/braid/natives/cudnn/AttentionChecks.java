@@ -227,23 +227,18 @@ final class AttentionChecks {
 
   /// Returns statistics as cuDNN reads them: head by head, those of packed sequences row by row.
   private static double[] byHead(PackedProblem packed, AttentionProblem problem, double... byRow) {
-    if (packed.isPacked()) {
-      return byRow;
-    }
-    int rows = problem.rows();
-    var byHead = new double[byRow.length];
-    Arrays.setAll(byHead, i -> byRow[i % rows * problem.heads() + i / rows]);
-    return byHead;
+    return packed.isPacked() ? byRow : transposed(byRow, problem.heads());
   }
 
   private static double[] byRow(PackedProblem packed, AttentionProblem problem, double... stats) {
-    if (packed.isPacked()) {
-      return stats;
-    }
-    int heads = problem.heads();
-    var byRow = new double[stats.length];
-    Arrays.setAll(byRow, i -> stats[i % heads * problem.rows() + i / heads]);
-    return byRow;
+    return packed.isPacked() ? stats : transposed(stats, problem.rows());
+  }
+
+  private static double[] transposed(double[] matrix, int columns) {
+    int rows = matrix.length / columns;
+    var transposed = new double[matrix.length];
+    Arrays.setAll(transposed, i -> matrix[i % rows * columns + i / rows]);
+    return transposed;
   }
 
   /// Returns numbers of some rows in their places; NaN in gaps.

@@ -2,6 +2,7 @@ package braid.natives.cudnn;
 
 import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuStream;
+import braid.natives.kernels.ElementType;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
@@ -92,15 +93,10 @@ final class CheckedMemory {
   }
 
   private static short encode(AttentionProblem.Type type, float number) {
-    int bits = Float.floatToRawIntBits(number);
-    return type == AttentionProblem.Type.FP16
-        ? Float.floatToFloat16(number)
-        : (short) ((bits + 0x7fff + (bits >>> 16 & 1)) >>> 16);
+    return (short) ElementType.valueOf(type.name()).narrow(number);
   }
 
   private static float decode(AttentionProblem.Type type, short number) {
-    return type == AttentionProblem.Type.FP16
-        ? Float.float16ToFloat(number)
-        : Float.intBitsToFloat(number << 16);
+    return ElementType.valueOf(type.name()).widen(number);
   }
 }

@@ -252,25 +252,19 @@ public final class Kernels implements AutoCloseable {
   }
 
   public void fillValue(GpuStream stream, long to, long count, ElementType type, float value) {
-    if (count > 0) {
-      kernel("fill_value").launch(stream, grid(count), THREADS, 0, to, count, type.code(), value);
-    }
+    launch("fill_value", stream, count, to, count, type.code(), value);
   }
 
   /// Sets element i to [Integers#at] index i, a pseudo-random small integer.
   public void fillIntegers(GpuStream stream, long to, long count, ElementType type, long seed) {
-    if (count > 0) {
-      kernel("fill_integers").launch(stream, grid(count), THREADS, 0, to, count, type.code(), seed);
-    }
+    launch("fill_integers", stream, count, to, count, type.code(), seed);
   }
 
   /// Raises the fp32 number at `result` to the largest absolute value; a NaN counts as infinity.
   /// Clears the 32-bit word after it if any value is not an integer. The caller initializes both,
   /// to 0 and 1.
   public void range(GpuStream stream, long from, long count, ElementType type, long result) {
-    if (count > 0) {
-      kernel("range").launch(stream, grid(count), THREADS, 0, from, count, type.code(), result);
-    }
+    launch("range", stream, count, from, count, type.code(), result);
   }
 
   /// Counts values of `got` that differ from the expected value, rounded to `got`'s type, by more
@@ -286,29 +280,23 @@ public final class Kernels implements AutoCloseable {
       double atol,
       double rtol,
       long result) {
-    if (count > 0) {
-      kernel("compare")
-          .launch(
-              stream,
-              grid(count),
-              THREADS,
-              0,
-              expected,
-              expectedType.code(),
-              got,
-              gotType.code(),
-              count,
-              Double.doubleToRawLongBits(atol),
-              Double.doubleToRawLongBits(rtol),
-              result);
-    }
+    launch(
+        "compare",
+        stream,
+        count,
+        expected,
+        expectedType.code(),
+        got,
+        gotType.code(),
+        count,
+        Double.doubleToRawLongBits(atol),
+        Double.doubleToRawLongBits(rtol),
+        result);
   }
 
   /// Writes the absolute values of elements, in the elements' type.
   public void sizes(GpuStream stream, long to, long from, long count, ElementType type) {
-    if (count > 0) {
-      kernel("sizes").launch(stream, grid(count), THREADS, 0, to, from, count, type.code());
-    }
+    launch("sizes", stream, count, to, from, count, type.code());
   }
 
   /// Widens intervals: lowers the fp32 numbers at `low` and raises those at `high` by `share` ×
@@ -325,22 +313,7 @@ public final class Kernels implements AutoCloseable {
       float least,
       float exact,
       boolean overflows) {
-    if (count > 0) {
-      kernel("widen")
-          .launch(
-              stream,
-              grid(count),
-              THREADS,
-              0,
-              low,
-              high,
-              sizes,
-              count,
-              share,
-              least,
-              exact,
-              overflows ? 1 : 0);
-    }
+    launch("widen", stream, count, low, high, sizes, count, share, least, exact, overflows ? 1 : 0);
   }
 
   /// Compares `got` with intervals around the expected values. Three numbers at `result`,
@@ -365,33 +338,26 @@ public final class Kernels implements AutoCloseable {
       ElementType gotType,
       long count,
       long result) {
-    if (count > 0) {
-      kernel("judge")
-          .launch(
-              stream,
-              grid(count),
-              THREADS,
-              0,
-              expected,
-              low,
-              high,
-              type.code(),
-              activated ? 1 : 0,
-              outScale,
-              got,
-              gotType.code(),
-              count,
-              result);
-    }
+    launch(
+        "judge",
+        stream,
+        count,
+        expected,
+        low,
+        high,
+        type.code(),
+        activated ? 1 : 0,
+        outScale,
+        got,
+        gotType.code(),
+        count,
+        result);
   }
 
   /// Transposes a matrix of bytes. Its rows begin `stride` bytes apart; the result is contiguous.
   public void transpose(
       GpuStream stream, long to, long from, long stride, long rows, long columns) {
-    if (rows > 0 && columns > 0) {
-      kernel("transpose")
-          .launch(stream, grid(rows * columns), THREADS, 0, to, from, stride, rows, columns);
-    }
+    launch("transpose", stream, rows * columns, to, from, stride, rows, columns);
   }
 
   /// Converts fp8 to fp16, exactly; strides are in elements.
@@ -407,20 +373,23 @@ public final class Kernels implements AutoCloseable {
     if (fromType != ElementType.E4M3 && fromType != ElementType.E5M2) {
       throw new IllegalArgumentException("only fp8 is widened to fp16 but this is " + fromType);
     }
-    if (rows > 0 && columns > 0) {
-      kernel("widen_fp16")
-          .launch(
-              stream,
-              grid(rows * columns),
-              THREADS,
-              0,
-              to,
-              toStride,
-              from,
-              fromStride,
-              fromType.code(),
-              rows,
-              columns);
+    launch(
+        "widen_fp16",
+        stream,
+        rows * columns,
+        to,
+        toStride,
+        from,
+        fromStride,
+        fromType.code(),
+        rows,
+        columns);
+  }
+
+  /// Launches a kernel with a thread for each of `count` elements, as far as they are useful.
+  private void launch(String name, GpuStream stream, long count, Object... arguments) {
+    if (count > 0) {
+      kernel(name).launch(stream, grid(count), THREADS, 0, arguments);
     }
   }
 

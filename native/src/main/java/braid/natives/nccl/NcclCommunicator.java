@@ -29,6 +29,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
+import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.nccl.ncclComm;
 import org.bytedeco.cuda.nccl.ncclWindow_vidmem;
 import org.bytedeco.javacpp.Pointer;
@@ -107,70 +108,63 @@ public final class NcclCommunicator implements AutoCloseable {
     return closed.get();
   }
 
+  private interface Call {
+    int enqueue(ncclComm communicator, CUstream_st stream);
+  }
+
+  private void enqueue(String name, GpuStream stream, Call call) {
+    settle(name, call.enqueue(requireOpen(), stream.pointer()));
+  }
+
   /// Gathers `count` elements of every rank into `to`, in the order of ranks.
   public void allGather(long from, long to, long count, Nccl.Type type, GpuStream stream) {
-    settle(
+    enqueue(
         "ncclAllGather",
-        ncclAllGather(
-            pointer(from), pointer(to), count, type.number(), requireOpen(), stream.pointer()));
+        stream,
+        (ranks, queue) ->
+            ncclAllGather(pointer(from), pointer(to), count, type.number(), ranks, queue));
   }
 
   /// Sums `size` × `count` elements over all ranks and stores this rank's `count` elements of the
   /// sum in `to`.
   public void reduceScatterSum(long from, long to, long count, Nccl.Type type, GpuStream stream) {
-    settle(
+    int number = type.number();
+    enqueue(
         "ncclReduceScatter",
-        ncclReduceScatter(
-            pointer(from),
-            pointer(to),
-            count,
-            type.number(),
-            ncclSum,
-            requireOpen(),
-            stream.pointer()));
+        stream,
+        (ranks, queue) ->
+            ncclReduceScatter(pointer(from), pointer(to), count, number, ncclSum, ranks, queue));
   }
 
   public void allReduceSum(long from, long to, long count, Nccl.Type type, GpuStream stream) {
-    settle(
+    int number = type.number();
+    enqueue(
         "ncclAllReduce",
-        ncclAllReduce(
-            pointer(from),
-            pointer(to),
-            count,
-            type.number(),
-            ncclSum,
-            requireOpen(),
-            stream.pointer()));
+        stream,
+        (ranks, queue) ->
+            ncclAllReduce(pointer(from), pointer(to), count, number, ncclSum, ranks, queue));
   }
 
   /// Sends the root's elements to all ranks; `from` is only read on the root.
   public void broadcast(
       long from, long to, long count, Nccl.Type type, int root, GpuStream stream) {
-    settle(
+    int number = type.number();
+    enqueue(
         "ncclBroadcast",
-        ncclBroadcast(
-            pointer(from),
-            pointer(to),
-            count,
-            type.number(),
-            root,
-            requireOpen(),
-            stream.pointer()));
+        stream,
+        (ranks, queue) ->
+            ncclBroadcast(pointer(from), pointer(to), count, number, root, ranks, queue));
   }
 
   /// Sends the i-th `countPerRank` elements to rank i, and stores those of rank i at the i-th place
   /// of `to`.
   public void allToAll(long from, long to, long countPerRank, Nccl.Type type, GpuStream stream) {
     if (Nccl.has("ncclAlltoAll")) {
-      settle(
+      enqueue(
           "ncclAlltoAll",
-          ncclAlltoAll(
-              pointer(from),
-              pointer(to),
-              countPerRank,
-              type.number(),
-              requireOpen(),
-              stream.pointer()));
+          stream,
+          (ranks, queue) ->
+              ncclAlltoAll(pointer(from), pointer(to), countPerRank, type.number(), ranks, queue));
       return;
     }
     var stride = countPerRank * type.bytes();
@@ -185,15 +179,17 @@ public final class NcclCommunicator implements AutoCloseable {
 
   /// Sends to a peer, which calls `receive`. Both directions at once need a `group`.
   public void send(long from, long count, Nccl.Type type, int peer, GpuStream stream) {
-    settle(
+    enqueue(
         "ncclSend",
-        ncclSend(pointer(from), count, type.number(), peer, requireOpen(), stream.pointer()));
+        stream,
+        (ranks, queue) -> ncclSend(pointer(from), count, type.number(), peer, ranks, queue));
   }
 
   public void receive(long to, long count, Nccl.Type type, int peer, GpuStream stream) {
-    settle(
+    enqueue(
         "ncclRecv",
-        ncclRecv(pointer(to), count, type.number(), peer, requireOpen(), stream.pointer()));
+        stream,
+        (ranks, queue) -> ncclRecv(pointer(to), count, type.number(), peer, ranks, queue));
   }
 
   /// Fuses the calls into one operation, so that sends and receives cannot deadlock.

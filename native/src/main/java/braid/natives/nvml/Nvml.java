@@ -37,12 +37,7 @@ public final class Nvml implements AutoCloseable {
   /// (power: NaN) if the device does not report a value. `throttleReasons` are those for clocks
   /// below their maximum.
   public record Reading(
-      int smClockMhz,
-      int memoryClockMhz,
-      double watts,
-      int celsius,
-      Set<String> throttleReasons,
-      int utilisation) {
+      int smClockMhz, int memoryClockMhz, double watts, int celsius, Set<String> throttleReasons) {
     public Reading {
       throttleReasons = Set.copyOf(throttleReasons);
     }
@@ -119,20 +114,12 @@ public final class Nvml implements AutoCloseable {
                   pciBusId)
               ? reasons(room.get(JAVA_LONG, 0))
               : Set.<String>of();
-      var utilisation =
-          number(
-              supported(
-                  "nvmlDeviceGetUtilizationRates",
-                  (int) calls.utilisation.invokeExact(device, room),
-                  pciBusId),
-              room);
       return new Reading(
           smClock,
           memoryClock,
           milliwatts == UNKNOWN ? Double.NaN : milliwatts / 1000.0,
           celsius,
-          reasons,
-          utilisation);
+          reasons);
     } catch (Throwable e) {
       throw ForeignLibrary.unexpected(e);
     }

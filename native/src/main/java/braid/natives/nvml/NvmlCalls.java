@@ -34,7 +34,6 @@ final class NvmlCalls {
   final MethodHandle power;
   final MethodHandle temperature;
   final MethodHandle clockReasons;
-  final MethodHandle utilisation;
   final MethodHandle linkState;
   final MethodHandle cudaVersion;
   final MethodHandle deviceCount;
@@ -66,7 +65,6 @@ final class NvmlCalls {
                 ? "nvmlDeviceGetCurrentClocksEventReasons"
                 : "nvmlDeviceGetCurrentClocksThrottleReasons",
             ofDevice);
-    utilisation = library.function("nvmlDeviceGetUtilizationRates", ofDevice);
     linkState = library.function("nvmlDeviceGetNvLinkState", ofDeviceAndNumber);
     cudaVersion =
         library.function(

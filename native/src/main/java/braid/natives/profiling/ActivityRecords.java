@@ -4,7 +4,6 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
-import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -108,14 +107,11 @@ final class ActivityRecords {
         record.get(JAVA_INT, 48),
         names.computeIfAbsent(
             record.get(JAVA_LONG, 104), _ -> CuptiCalls.text(record.get(ADDRESS, 104))),
-        product(record, 52),
-        product(record, 64),
-        Short.toUnsignedInt(record.get(JAVA_SHORT, 6)),
-        record.get(JAVA_INT, 76) + record.get(JAVA_INT, 80));
+        // The grid, of three sizes.
+        record.get(JAVA_INT, 52) * record.get(JAVA_INT, 56) * record.get(JAVA_INT, 60));
   }
 
   private Cupti.Copy copy(MemorySegment record) {
-    var device = record.get(JAVA_INT, 32);
     return new Cupti.Copy(
         correlation(record.get(JAVA_INT, 44), record.get(JAVA_LONG, 64), record.get(JAVA_INT, 72)),
         time(record, 16),
@@ -123,9 +119,7 @@ final class ActivityRecords {
         record.get(JAVA_INT, 40),
         record.get(JAVA_LONG, 8),
         engine(record.get(JAVA_INT, 80), record.get(JAVA_INT, 76)),
-        Byte.toUnsignedInt(record.get(JAVA_BYTE, 4)),
-        device,
-        device);
+        Byte.toUnsignedInt(record.get(JAVA_BYTE, 4)));
   }
 
   private Cupti.Copy peerCopy(MemorySegment record) {
@@ -136,9 +130,7 @@ final class ActivityRecords {
         record.get(JAVA_INT, 40),
         record.get(JAVA_LONG, 8),
         engine(record.get(JAVA_INT, 88), record.get(JAVA_INT, 84)),
-        Byte.toUnsignedInt(record.get(JAVA_BYTE, 4)),
-        record.get(JAVA_INT, 44),
-        record.get(JAVA_INT, 52));
+        Byte.toUnsignedInt(record.get(JAVA_BYTE, 4)));
   }
 
   private Cupti.Fill fill(MemorySegment record) {
@@ -159,12 +151,6 @@ final class ActivityRecords {
 
   private long time(MemorySegment record, long offset) {
     return clock.applyAsLong(record.get(JAVA_LONG, offset));
-  }
-
-  private static int product(MemorySegment record, long offset) {
-    return record.get(JAVA_INT, offset)
-        * record.get(JAVA_INT, offset + 4)
-        * record.get(JAVA_INT, offset + 8);
   }
 
   static String engine(int channelType, int channel) {

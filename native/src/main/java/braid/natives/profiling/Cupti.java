@@ -66,10 +66,7 @@ public final class Cupti implements AutoCloseable {
       long endNanos,
       int streamId,
       String name,
-      int blocks,
-      int threads,
-      int registers,
-      int sharedBytes)
+      int blocks)
       implements Activity {
     /// Returns the kernel's name and grid, such as `ncclDevKernel_AllGather <<<24>>>`. The number
     /// of blocks bounds the multiprocessors that it takes from others.
@@ -87,9 +84,7 @@ public final class Cupti implements AutoCloseable {
       int streamId,
       long bytes,
       String engine,
-      int copyKind,
-      int fromDevice,
-      int toDevice)
+      int copyKind)
       implements Activity {}
 
   public record Fill(

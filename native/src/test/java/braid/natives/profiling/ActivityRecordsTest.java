@@ -30,10 +30,7 @@ class ActivityRecordsTest {
                     1700,
                     13,
                     "gemm_kernel",
-                    2 * 3 * 4,
-                    32 * 2 * 1,
-                    168,
-                    48 + 1000)));
+                    2 * 3 * 4)));
   }
 
   @Test
@@ -57,9 +54,7 @@ class ActivityRecordsTest {
                     14,
                     1 << 20,
                     "copy engine (channel 9)",
-                    8,
-                    2,
-                    2)));
+                    8)));
   }
 
   @Test
@@ -89,9 +84,7 @@ class ActivityRecordsTest {
                     15,
                     5L << 30,
                     "SMs (channel 11)",
-                    10,
-                    3,
-                    6)));
+                    10)));
   }
 
   @Test

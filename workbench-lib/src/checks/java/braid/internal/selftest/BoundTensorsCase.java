@@ -118,18 +118,22 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
       var views = new EnumMap<Part, TensorView>(Part.class);
       var builder = pipeline.builder(context);
       for (var part : parts()) {
+        var sizes = sizes(part, context.group());
+        var dtype = part.dtype(pipeline.spec());
         switch (tensors) {
           case LOCAL -> {
-            var tensor = local(part, context);
-            resources.push(tensor);
-            views.put(part, tensor.view());
-            bind(builder, part, tensor);
+            var tensor = LocalTensor.on(context.group());
+            var allocated = tensor.shape(sizes).dtype(dtype).allocate();
+            resources.push(allocated);
+            views.put(part, allocated.view());
+            bind(builder, part, allocated);
           }
           case SYMMETRIC -> {
-            var tensor = symmetric(part, context);
-            resources.push(tensor);
-            views.put(part, tensor.local());
-            bind(builder, part, tensor);
+            var tensor = SymmetricTensor.on(context.group()).memory(context.kind());
+            var allocated = tensor.shape(sizes).dtype(dtype).allocate();
+            resources.push(allocated);
+            views.put(part, allocated.local());
+            bind(builder, part, allocated);
           }
         }
       }
@@ -151,21 +155,6 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
         .toList();
   }
 
-  private LocalTensor local(Part part, CaseContext context) {
-    return LocalTensor.on(context.group())
-        .shape(sizes(part, context.group()))
-        .dtype(part.dtype(pipeline.spec()))
-        .allocate();
-  }
-
-  private SymmetricTensor symmetric(Part part, CaseContext context) {
-    return SymmetricTensor.on(context.group())
-        .shape(sizes(part, context.group()))
-        .dtype(part.dtype(pipeline.spec()))
-        .memory(context.kind())
-        .allocate();
-  }
-
   private long[] sizes(Part part, ProcessGroup group) {
     return part.sizes(pipeline.spec(), group.size(), group.rank()).stream()
         .mapToLong(Long::longValue)
@@ -183,15 +172,7 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
           case PRE_ACTIVATION -> builder.preActivation(tensor);
           case GATHERED_INPUT -> builder.gatheredInput(tensor);
           case BESIDE_OUTPUT -> builder.besideOutput(tensor);
-          case QUERY,
-              KEY,
-              VALUE,
-              LSE,
-              OUTPUT_GRADIENT,
-              QUERY_GRADIENT,
-              KEY_GRADIENT,
-              VALUE_GRADIENT ->
-              throw new IllegalArgumentException("a GEMM has no " + part);
+          default -> throw new IllegalArgumentException("a GEMM has no " + part);
         };
   }
 

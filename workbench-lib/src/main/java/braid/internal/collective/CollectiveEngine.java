@@ -345,21 +345,19 @@ public final class CollectiveEngine implements AutoCloseable {
   /// Sets up a library on all ranks together, once. If it is missing on one rank, this fails on all
   /// ranks, and collectives remain usable as before.
   public void setUp(Transport requested) {
-    Supplier<String> label = () -> "set up collectives over " + requested;
+    var label = "set up collectives over " + requested;
     check(
-        label.get(),
-        exclusively(
-            label,
-            _ -> {
-              if (libraries.containsKey(requested)) {
-                return Optional.empty();
-              }
-              var missing = missing(label.get(), requested);
-              if (missing.isEmpty()) {
-                var _ = library(requested);
-              }
-              return missing;
-            }));
+        label,
+        _ -> {
+          if (libraries.containsKey(requested)) {
+            return Optional.empty();
+          }
+          var missing = missing(label, requested);
+          if (missing.isEmpty()) {
+            var _ = library(requested);
+          }
+          return missing;
+        });
   }
 
   private Optional<Refusal> missing(String label, Transport library) {
@@ -396,15 +394,12 @@ public final class CollectiveEngine implements AutoCloseable {
   /// Sends a message and waits until it is read. A message of a rank to itself is copied at once,
   /// because the rank cannot receive while it waits.
   public void send(CollectiveRoute route, Message out) {
-    var label = "send of %s to rank %d".formatted(out.header(), out.peer());
     check(
-        label,
-        exclusively(
-            () -> label,
-            state -> {
-              post(state, route, out);
-              return awaitRead(state, out);
-            }));
+        "send of %s to rank %d".formatted(out.header(), out.peer()),
+        state -> {
+          post(state, route, out);
+          return awaitRead(state, out);
+        });
   }
 
   private void post(CollectiveState state, CollectiveRoute route, Message out) {
@@ -454,25 +449,22 @@ public final class CollectiveEngine implements AutoCloseable {
 
   /// Waits for the next message from a rank and copies it.
   public void receive(CollectiveRoute route, Landing landing) {
-    var label = "receive into %s from rank %d".formatted(landing.header(), landing.peer());
-    check(label, exclusively(() -> label, state -> receive(state, route, landing)));
+    check(
+        "receive into %s from rank %d".formatted(landing.header(), landing.peer()),
+        state -> receive(state, route, landing));
   }
 
   /// Sends and receives at the same time, so that ranks may exchange messages in a ring.
   public void sendReceive(CollectiveRoute route, Message out, Landing landing) {
-    var label =
-        "sendReceive of %s to rank %d and into %s from rank %d"
-            .formatted(out.header(), out.peer(), landing.header(), landing.peer());
     check(
-        label,
-        exclusively(
-            () -> label,
-            state -> {
-              post(state, route, out);
-              var refused = receive(state, route, landing);
-              var notTaken = awaitRead(state, out);
-              return refused.isPresent() ? refused : notTaken;
-            }));
+        "sendReceive of %s to rank %d and into %s from rank %d"
+            .formatted(out.header(), out.peer(), landing.header(), landing.peer()),
+        state -> {
+          post(state, route, out);
+          var refused = receive(state, route, landing);
+          var notTaken = awaitRead(state, out);
+          return refused.isPresent() ? refused : notTaken;
+        });
   }
 
   private Optional<Refusal> receive(CollectiveState state, CollectiveRoute route, Landing landing) {
@@ -506,7 +498,8 @@ public final class CollectiveEngine implements AutoCloseable {
     stream.synchronize(label);
   }
 
-  private void check(String label, Optional<Refusal> refusal) {
+  private void check(String label, Function<CollectiveState, Optional<Refusal>> body) {
+    var refusal = exclusively(() -> label, () -> NvtxRange.open(() -> "braid " + label), body);
     if (refusal.isPresent()) {
       throw new BraidException("%s: %s".formatted(in(label), refusal.get().reason()));
     }
@@ -518,11 +511,7 @@ public final class CollectiveEngine implements AutoCloseable {
 
   /// Runs `body` on one thread at a time. An exception leaves ranks at different steps, so all
   /// later calls fail; a refused message does not, because both of its ranks get the refusal.
-  private Optional<Refusal> exclusively(
-      Supplier<String> label, Function<CollectiveState, Optional<Refusal>> body) {
-    return exclusively(label, () -> NvtxRange.open(() -> "braid " + label.get()), body);
-  }
-
+  ///
   /// @param label names the call in messages
   /// @param range marks the call for other profilers
   private Optional<Refusal> exclusively(

@@ -13,6 +13,7 @@ import braid.natives.kernels.Integers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.function.Consumer;
+import java.util.function.LongToDoubleFunction;
 
 /// Access to memory of the host, by plain loops. Memory of another host is copied here first, and
 /// back after it was written.
@@ -31,16 +32,6 @@ public final class HostAccess implements Inspection {
   @Override
   public boolean reaches(MemorySegment memory) {
     return !RemoteWindow.isRemote(memory);
-  }
-
-  @Override
-  public void read(MemorySegment from, MemorySegment target) {
-    copy(from, target);
-  }
-
-  @Override
-  public void write(MemorySegment from, MemorySegment to) {
-    copy(from, to);
   }
 
   @Override
@@ -84,26 +75,12 @@ public final class HostAccess implements Inspection {
 
   @Override
   public void fill(DType dtype, MemorySegment memory, float value) {
-    writing(memory, near -> fillNear(dtype, near, value));
-  }
-
-  private static void fillNear(DType dtype, MemorySegment memory, float value) {
-    long count = memory.byteSize() / dtype.bytes();
-    for (long i = 0; i < count; i++) {
-      dtype.store(memory, i, value);
-    }
+    storing(dtype, memory, memory.byteSize() / dtype.bytes(), _ -> value);
   }
 
   @Override
   public void fillIntegers(DType dtype, MemorySegment memory, long seed) {
-    writing(memory, near -> fillIntegersNear(dtype, near, seed));
-  }
-
-  private static void fillIntegersNear(DType dtype, MemorySegment memory, long seed) {
-    long count = memory.byteSize() / dtype.bytes();
-    for (long i = 0; i < count; i++) {
-      dtype.store(memory, i, Integers.at(seed, i));
-    }
+    storing(dtype, memory, memory.byteSize() / dtype.bytes(), i -> Integers.at(seed, i));
   }
 
   @Override
@@ -243,11 +220,15 @@ public final class HostAccess implements Inspection {
 
   @Override
   public void store(DType dtype, float[] values, MemorySegment memory) {
+    storing(dtype, memory, values.length, i -> values[(int) i]);
+  }
+
+  private void storing(DType dtype, MemorySegment memory, long count, LongToDoubleFunction number) {
     writing(
-        memory.asSlice(0, (long) values.length * dtype.bytes()),
+        memory.asSlice(0, count * dtype.bytes()),
         near -> {
-          for (int i = 0; i < values.length; i++) {
-            dtype.store(near, i, values[i]);
+          for (long i = 0; i < count; i++) {
+            dtype.store(near, i, (float) number.applyAsDouble(i));
           }
         });
   }

@@ -58,17 +58,8 @@ final class HostAttention implements AutoCloseable {
     scratch.begin(
         scoreBytes
             + HostScratch.roundUp(productBytes)
-            + wideBytes(block.query())
-            + wideBytes(block.key())
-            + wideBytes(block.value()));
-    var tile =
-        new Tile(
-            block,
-            wide(block.query()),
-            wide(block.key()),
-            wide(block.value()),
-            scratch.take(scoreBytes),
-            scratch.take(productBytes));
+            + wideBytes(block.query(), block.key(), block.value()));
+    var tile = new Tile(block, scoreBytes, productBytes);
     for (int head = 0; head < block.spec().heads(); head++) {
       for (var run : block.queries().runs()) {
         int end = (int) run.endRow();
@@ -79,13 +70,19 @@ final class HostAttention implements AutoCloseable {
     }
   }
 
-  static long wideBytes(Matrix matrix) {
-    return matrix.dtype().isStoredAsFp32()
-        ? 0
-        : HostScratch.roundUp((long) matrix.rows() * matrix.columns() * Float.BYTES);
+  static long wideBytes(Matrix... matrices) {
+    return Arrays.stream(matrices)
+        .filter(each -> !each.dtype().isStoredAsFp32())
+        .mapToLong(each -> HostScratch.roundUp((long) each.rows() * each.columns() * Float.BYTES))
+        .sum();
   }
 
   private Matrix wide(Matrix matrix) {
+    return wide(matrix, scratch);
+  }
+
+  /// Returns a matrix in fp32, in scratch memory if it is stored in a narrower type.
+  static Matrix wide(Matrix matrix, HostScratch scratch) {
     return matrix.dtype().isStoredAsFp32()
         ? matrix
         : Numbers.widen(matrix, scratch.take(wideBytes(matrix)));
@@ -101,20 +98,14 @@ final class HostAttention implements AutoCloseable {
     private final MemorySegment productMemory;
     private final int headSize;
 
-    Tile(
-        AttentionBlock block,
-        Matrix query,
-        Matrix key,
-        Matrix value,
-        MemorySegment scoreMemory,
-        MemorySegment productMemory) {
+    Tile(AttentionBlock block, long scoreBytes, long productBytes) {
       this.block = block;
-      this.query = query;
-      this.key = key;
-      this.value = value;
-      this.scoreMemory = scoreMemory;
-      this.productMemory = productMemory;
-      this.headSize = block.spec().headSize();
+      query = wide(block.query());
+      key = wide(block.key());
+      value = wide(block.value());
+      scoreMemory = scratch.take(scoreBytes);
+      productMemory = scratch.take(productBytes);
+      headSize = block.spec().headSize();
     }
 
     /// Computes `rows` rows of one head, from `row` on.

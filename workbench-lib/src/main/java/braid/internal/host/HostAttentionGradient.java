@@ -8,6 +8,8 @@ import braid.model.Positions;
 import braid.natives.Blas;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+import java.util.List;
 
 /// Gradients of one stream's attention, block by block. OpenBLAS multiplies, in fp32; narrow types
 /// are widened. Each head takes tiles of rows × keys:
@@ -62,14 +64,15 @@ final class HostAttentionGradient implements AutoCloseable {
     scratch.begin(
         2 * scoreBytes
             + 3 * HostScratch.roundUp(tileBytes)
-            + HostAttention.wideBytes(block.query())
-            + HostAttention.wideBytes(block.key())
-            + HostAttention.wideBytes(block.value())
-            + HostAttention.wideBytes(block.result().output())
-            + HostAttention.wideBytes(gradient.outputGradient())
-            + HostAttention.wideBytes(gradient.queryGradient())
-            + HostAttention.wideBytes(gradient.keyGradient())
-            + HostAttention.wideBytes(gradient.valueGradient()));
+            + HostAttention.wideBytes(
+                block.query(),
+                block.key(),
+                block.value(),
+                block.result().output(),
+                gradient.outputGradient(),
+                gradient.queryGradient(),
+                gradient.keyGradient(),
+                gradient.valueGradient()));
     var sums =
         new AttentionGradientBlock(
             block,
@@ -80,20 +83,7 @@ final class HostAttentionGradient implements AutoCloseable {
             gradient.continuesQuery(),
             gradient.continuesKeys(),
             gradient.deterministic());
-    var tiles =
-        new Tiles(
-            sums,
-            wide(block.query()),
-            wide(block.key()),
-            wide(block.value()),
-            wide(block.result().output()),
-            wide(gradient.outputGradient()),
-            scratch.take(scoreBytes),
-            scratch.take(scoreBytes),
-            scratch.take(tileBytes),
-            scratch.take(tileBytes),
-            scratch.take(tileBytes));
-    tiles.attend();
+    new Tiles(sums, scoreBytes, tileBytes).attend();
     narrow(sums.queryGradient(), gradient.queryGradient());
     narrow(sums.keyGradient(), gradient.keyGradient());
     narrow(sums.valueGradient(), gradient.valueGradient());
@@ -117,9 +107,7 @@ final class HostAttentionGradient implements AutoCloseable {
   }
 
   private Matrix wide(Matrix matrix) {
-    return matrix.dtype().isStoredAsFp32()
-        ? matrix
-        : Numbers.widen(matrix, scratch.take(HostAttention.wideBytes(matrix)));
+    return HostAttention.wide(matrix, scratch);
   }
 
   /// The tiles of one block, in fp32.
@@ -140,31 +128,21 @@ final class HostAttentionGradient implements AutoCloseable {
     /// Sums of the products of output and its gradient, by row and head.
     private final float[] deltas;
 
-    Tiles(
-        AttentionGradientBlock gradient,
-        Matrix query,
-        Matrix key,
-        Matrix value,
-        Matrix output,
-        Matrix outputGradient,
-        MemorySegment weightMemory,
-        MemorySegment changeMemory,
-        MemorySegment keyMemory,
-        MemorySegment valueMemory,
-        MemorySegment queryMemory) {
+    Tiles(AttentionGradientBlock gradient, long scoreBytes, long tileBytes) {
       this.gradient = gradient;
-      this.query = query;
-      this.key = key;
-      this.value = value;
-      this.outputGradient = outputGradient;
-      this.weightMemory = weightMemory;
-      this.changeMemory = changeMemory;
-      this.keyMemory = keyMemory;
-      this.valueMemory = valueMemory;
-      this.queryMemory = queryMemory;
-      this.headSize = gradient.block().spec().headSize();
-      this.heads = gradient.block().spec().heads();
-      this.deltas = deltas(output);
+      var block = gradient.block();
+      query = wide(block.query());
+      key = wide(block.key());
+      value = wide(block.value());
+      outputGradient = wide(gradient.outputGradient());
+      weightMemory = scratch.take(scoreBytes);
+      changeMemory = scratch.take(scoreBytes);
+      keyMemory = scratch.take(tileBytes);
+      valueMemory = scratch.take(tileBytes);
+      queryMemory = scratch.take(tileBytes);
+      headSize = block.spec().headSize();
+      heads = block.spec().heads();
+      deltas = deltas(wide(block.result().output()));
     }
 
     private float[] deltas(Matrix output) {
@@ -280,10 +258,6 @@ final class HostAttentionGradient implements AutoCloseable {
         float lse = block.result().lse().segment().getAtIndex(ValueLayout.JAVA_FLOAT, index);
         float delta = deltas[(int) index];
         int first = i * keys;
-        for (int j = first; j < first + seen; j++) {
-          weights[j] = 0;
-          changes[j] = 0;
-        }
         for (int j = first + seen; j < first + unseen; j++) {
           float exponent = weights[j] - lse;
           float weight =
@@ -291,9 +265,9 @@ final class HostAttentionGradient implements AutoCloseable {
           weights[j] = weight;
           changes[j] = weight * (changes[j] - delta) * block.spec().scale();
         }
-        for (int j = first + unseen; j < first + keys; j++) {
-          weights[j] = 0;
-          changes[j] = 0;
+        for (var each : List.of(weights, changes)) {
+          Arrays.fill(each, first, first + seen, 0);
+          Arrays.fill(each, first + unseen, first + keys, 0);
         }
       }
       MemorySegment.copy(weights, 0, weightMemory, ValueLayout.JAVA_FLOAT, 0, all);

@@ -22,10 +22,14 @@ public interface Access {
   }
 
   /// Copies into native memory of the host, of the same size.
-  void read(MemorySegment from, MemorySegment target);
+  default void read(MemorySegment from, MemorySegment target) {
+    copy(from, target);
+  }
 
   /// Copies out of native memory of the host, of the same size.
-  void write(MemorySegment from, MemorySegment to);
+  default void write(MemorySegment from, MemorySegment to) {
+    copy(from, to);
+  }
 
   /// Copies within memory of this access, between segments of the same size.
   void copy(MemorySegment from, MemorySegment to);

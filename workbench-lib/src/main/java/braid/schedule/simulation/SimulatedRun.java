@@ -111,7 +111,8 @@ final class SimulatedRun {
               0,
               new LinkedHashMap<>(),
               List.of(),
-              results.get(rank).startNanos()));
+              results.get(rank).startNanos(),
+              List.of()));
       spans.clear();
     }
     return ProfileSet.of(profiles);

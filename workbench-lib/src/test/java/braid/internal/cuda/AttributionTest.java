@@ -42,11 +42,11 @@ class AttributionTest {
   }
 
   private void kernel(long id, long from, long to, String name) {
-    activities.add(new Cupti.Kernel(owner(id), at(from), at(to), 7, name, 24, 128, 0, 0));
+    activities.add(new Cupti.Kernel(owner(id), at(from), at(to), 7, name, 24));
   }
 
   private void copy(long id, long from, long to) {
-    activities.add(new Cupti.Copy(owner(id), at(from), at(to), 7, 16, "copy engine", 10, 0, 1));
+    activities.add(new Cupti.Copy(owner(id), at(from), at(to), 7, 16, "copy engine", 10));
   }
 
   private void fill(long id, long from, long to) {

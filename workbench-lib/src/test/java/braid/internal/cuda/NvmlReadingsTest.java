@@ -10,14 +10,14 @@ import org.junit.jupiter.api.Test;
 class NvmlReadingsTest {
   @Test
   void idleDoesNotCountAsThrottling() {
-    var now = new Nvml.Reading(1905, 3201, 649.6, 61, Set.of("idle", "power cap"), 0);
+    var now = new Nvml.Reading(1905, 3201, 649.6, 61, Set.of("idle", "power cap"));
     assertThat(NvmlReadings.reading(now))
         .isEqualTo(new HardwareReading(1905, 650, 61, Set.of("power cap")));
   }
 
   @Test
   void missingReadingsAreUnknownNotZero() {
-    var now = new Nvml.Reading(Nvml.UNKNOWN, 0, Double.NaN, Nvml.UNKNOWN, Set.of(), 0);
+    var now = new Nvml.Reading(Nvml.UNKNOWN, 0, Double.NaN, Nvml.UNKNOWN, Set.of());
     assertThat(NvmlReadings.reading(now)).isEqualTo(HardwareReading.NONE);
   }
 }

@@ -27,8 +27,6 @@ import picocli.CommandLine.Spec;
         "Measures this machine by pipelines on all ranks, and keeps it as a file that"
             + " Machine.parse and bench gpu --machine read. Run it on an idle machine.",
     mixinStandardHelpOptions = true,
-    sortOptions = false,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:measured, and written",
       " 1:the measurement failed",
@@ -37,7 +35,6 @@ import picocli.CommandLine.Spec;
       " 138:a rank died",
       " 143:SIGTERM",
     },
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid calibrate -n 4",
       "  braid calibrate -n 2 --backend host --link 1GB/s,20us -o two_ranks.txt",

@@ -35,12 +35,10 @@ import picocli.CommandLine.Spec;
         "Prints what is available, or why not: JDK, memory, GPUs, libraries, Jupyter;"
             + " and the supported patterns and collectives.",
     mixinStandardHelpOptions = true,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:everything Braid needs is available",
       " 1:something Braid needs is missing"
     },
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid doctor",
       "  braid doctor --json | jq '.checks[] | select(.state != \"ok\")'",

@@ -37,8 +37,6 @@ import picocli.CommandLine.Spec;
             + " if ranks shared a GPU. If the reference itself moved, each configuration is judged"
             + " beside its own run's reference.",
     mixinStandardHelpOptions = true,
-    sortOptions = false,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:nothing is slower (undecided is not slower, unless --fail-on-undecided), or ranks shared"
           + " a GPU",
@@ -48,7 +46,6 @@ import picocli.CommandLine.Spec;
       " 6:something is slower in B, or undecided with --fail-on-undecided; stderr says which",
       " 1, 3, 4, 130, 138, 143:with --interleave, as of run",
     },
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid compare previous latest",
       "  braid compare last:5 latest --csv compare.csv",

@@ -1,6 +1,6 @@
 package braid.launcher.cli.experiment;
 
-import static braid.launcher.notebook.report.JUnitXml.attribute;
+import static braid.launcher.notebook.report.JUnitXml.attributes;
 
 import braid.evidence.Comparison;
 import braid.evidence.Comparison.Row;
@@ -38,19 +38,25 @@ final class CompareJUnit {
               xml.writeStartElement("testsuites");
               xml.writeCharacters("\n");
               xml.writeStartElement("testsuite");
-              attribute(xml, "name", "times");
-              attribute(xml, "tests", count);
-              attribute(xml, "failures", "0");
-              attribute(xml, "errors", count);
-              attribute(xml, "skipped", "0");
+              attributes(
+                  xml,
+                  "name",
+                  "times",
+                  "tests",
+                  count,
+                  "failures",
+                  "0",
+                  "errors",
+                  count,
+                  "skipped",
+                  "0");
               for (var fault : faults) {
                 xml.writeCharacters("\n  ");
                 xml.writeStartElement("testcase");
-                attribute(xml, "classname", "times");
-                attribute(xml, "name", fault.substring(fault.indexOf(' ') + 1));
+                attributes(
+                    xml, "classname", "times", "name", fault.substring(fault.indexOf(' ') + 1));
                 xml.writeStartElement("error");
-                attribute(xml, "message", fault);
-                attribute(xml, "type", fault.substring(0, fault.indexOf(':')));
+                attributes(xml, "message", fault, "type", fault.substring(0, fault.indexOf(':')));
                 xml.writeEndElement();
                 xml.writeEndElement();
               }
@@ -82,29 +88,38 @@ final class CompareJUnit {
     long rows = comparisons.stream().mapToLong(each -> each.rows().size()).sum();
     long slower = comparisons.stream().mapToLong(each -> each.count(Verdict.SLOW)).sum();
     long undecided = comparisons.stream().mapToLong(each -> each.count(Verdict.UNDECIDED)).sum();
-    attribute(xml, "tests", Long.toString(rows));
+    attributes(xml, "tests", Long.toString(rows));
     long notJudged =
         comparisons.stream()
             .mapToLong(
                 each -> each.count(Verdict.NOT_COMPARED) + each.count(Verdict.MACHINE_DIFFERED))
             .sum();
-    attribute(xml, "failures", Long.toString(failOnUndecided ? slower + undecided : slower));
-    attribute(xml, "errors", "0");
-    attribute(xml, "skipped", Long.toString(notJudged + (failOnUndecided ? 0 : undecided)));
+    attributes(
+        xml,
+        "failures",
+        Long.toString(failOnUndecided ? slower + undecided : slower),
+        "errors",
+        "0",
+        "skipped",
+        Long.toString(notJudged + (failOnUndecided ? 0 : undecided)));
   }
 
   private static void suite(XMLStreamWriter xml, Comparison comparison, boolean failOnUndecided)
       throws XMLStreamException {
     xml.writeStartElement("testsuite");
-    attribute(xml, "name", comparison.setting());
+    attributes(xml, "name", comparison.setting());
     counts(xml, List.of(comparison), failOnUndecided);
     for (var row : comparison.rows()) {
       xml.writeCharacters("\n  ");
       xml.writeStartElement("testcase");
-      attribute(xml, "classname", comparison.setting());
-      attribute(xml, "name", row.configuration());
-      attribute(
-          xml, "time", String.format(Locale.ROOT, "%.6f", row.secondNanos() / NANOS_PER_SECOND));
+      attributes(
+          xml,
+          "classname",
+          comparison.setting(),
+          "name",
+          row.configuration(),
+          "time",
+          String.format(Locale.ROOT, "%.6f", row.secondNanos() / NANOS_PER_SECOND));
       switch (row.verdict()) {
         case SAME, FAST -> {}
         case NOT_COMPARED -> JUnitXml.skipped(xml, Caveats.SHARED);

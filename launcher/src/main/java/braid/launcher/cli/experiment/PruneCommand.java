@@ -24,9 +24,7 @@ import picocli.CommandLine.Spec;
     name = "prune",
     description = "Deletes old runs with their measurements; never one that is running.",
     mixinStandardHelpOptions = true,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {" 0:fine", " 2:bad options, or a run could not be deleted"},
-    footerHeading = "%nExamples:%n",
     footer = {"  braid runs prune --keep 20", "  braid runs prune --older-than 30 --dry-run"})
 final class PruneCommand implements Callable<Integer> {
   @Option(names = "--keep", paramLabel = "N", description = "Keeps the N newest runs.")

@@ -29,9 +29,7 @@ import picocli.CommandLine.Spec;
     description = "Lists the runs that are kept under runs/, or shows the manifest of one.",
     mixinStandardHelpOptions = true,
     subcommands = PruneCommand.class,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {" 0:fine", " 2:there is no such run"},
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid runs",
       "  braid runs 0a1b2c",

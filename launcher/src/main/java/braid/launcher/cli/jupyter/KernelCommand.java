@@ -18,7 +18,6 @@ import picocli.CommandLine.Spec;
     mixinStandardHelpOptions = true,
     synopsisSubcommandLabel = "COMMAND",
     commandListHeading = "%nCommands:%n",
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid kernel install -n 4",
       "  braid kernel install --prefix ~/venv -n 8 --name braid-8",

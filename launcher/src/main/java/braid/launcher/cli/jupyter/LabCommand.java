@@ -24,7 +24,6 @@ import picocli.CommandLine.Parameters;
     name = "lab",
     description = "Opens Jupyter on the notebooks, with the Braid kernel; installs nothing.",
     mixinStandardHelpOptions = true,
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid lab -n 4",
       "  braid lab --notebooks ~/tuning -- --no-browser --port 9999",

@@ -46,8 +46,6 @@ import picocli.CommandLine.Spec;
         "Finds the fastest tuning of an operation on all ranks, keeps the decision for"
             + " Overlap.auto(), and saves the notebook that it ran.",
     mixinStandardHelpOptions = true,
-    sortOptions = false,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:decided or undecided, or shown",
       " 1:the tuning failed, or its results could not be saved",
@@ -58,7 +56,6 @@ import picocli.CommandLine.Spec;
       " 138:a rank died",
       " 143:SIGTERM",
     },
-    footerHeading = "%nExamples:%n",
     footer = {
       "  braid tune all-gather-gemm 8192 28672 8192 --dtype bf16",
       "  braid tune gemm-all-reduce 512 8192 28672 -n 4 --report all-reduce.html",

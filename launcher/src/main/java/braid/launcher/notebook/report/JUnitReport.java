@@ -1,6 +1,6 @@
 package braid.launcher.notebook.report;
 
-import static braid.launcher.notebook.report.JUnitXml.attribute;
+import static braid.launcher.notebook.report.JUnitXml.attributes;
 import static braid.launcher.notebook.report.JUnitXml.failure;
 import static braid.launcher.notebook.report.JUnitXml.skipped;
 import static braid.launcher.notebook.report.JUnitXml.text;
@@ -44,12 +44,16 @@ public final class JUnitReport {
   private static void suites(XMLStreamWriter xml, List<NotebookRun> runs, Facts facts)
       throws XMLStreamException {
     xml.writeStartElement("testsuites");
-    attribute(xml, "tests", sum(runs, JUnitReport::tests));
-    attribute(xml, "failures", sum(runs, JUnitReport::failures));
-    attribute(xml, "errors", sum(runs, JUnitReport::errors));
-    attribute(xml, "skipped", sum(runs, JUnitReport::notRun));
-    attribute(
+    attributes(
         xml,
+        "tests",
+        sum(runs, JUnitReport::tests),
+        "failures",
+        sum(runs, JUnitReport::failures),
+        "errors",
+        sum(runs, JUnitReport::errors),
+        "skipped",
+        sum(runs, JUnitReport::notRun),
         "time",
         seconds(
             runs.stream()
@@ -99,12 +103,20 @@ public final class JUnitReport {
     var result = run.result();
     xml.writeStartElement("testsuite");
     var name = name(result.notebook());
-    attribute(xml, "name", name);
-    attribute(xml, "tests", Long.toString(tests(run)));
-    attribute(xml, "failures", Long.toString(failures(run)));
-    attribute(xml, "errors", Long.toString(errors(run)));
-    attribute(xml, "skipped", Long.toString(notRun(run)));
-    attribute(xml, "time", seconds(result.elapsed()));
+    attributes(
+        xml,
+        "name",
+        name,
+        "tests",
+        Long.toString(tests(run)),
+        "failures",
+        Long.toString(failures(run)),
+        "errors",
+        Long.toString(errors(run)),
+        "skipped",
+        Long.toString(notRun(run)),
+        "time",
+        seconds(result.elapsed()));
     properties(xml, properties(run, facts));
     var cells = CellNames.of(run.notebook());
     for (int i = 0; i < result.cells().size(); i++) {
@@ -165,8 +177,7 @@ public final class JUnitReport {
     xml.writeStartElement("properties");
     for (var property : properties.entrySet()) {
       xml.writeEmptyElement("property");
-      attribute(xml, "name", property.getKey());
-      attribute(xml, "value", property.getValue());
+      attributes(xml, "name", property.getKey(), "value", property.getValue());
     }
     xml.writeEndElement();
   }
@@ -174,12 +185,16 @@ public final class JUnitReport {
   private static void asAWhole(XMLStreamWriter xml, String notebook, String why)
       throws XMLStreamException {
     xml.writeStartElement("testcase");
-    attribute(xml, "classname", notebook);
-    attribute(xml, "name", "the notebook as a whole");
-    attribute(xml, "time", seconds(Duration.ZERO));
+    attributes(
+        xml,
+        "classname",
+        notebook,
+        "name",
+        "the notebook as a whole",
+        "time",
+        seconds(Duration.ZERO));
     xml.writeEmptyElement("error");
-    attribute(xml, "type", "NotebookTrouble");
-    attribute(xml, "message", why);
+    attributes(xml, "type", "NotebookTrouble", "message", why);
     xml.writeEndElement();
   }
 
@@ -187,9 +202,7 @@ public final class JUnitReport {
       XMLStreamWriter xml, NotebookRun run, CellResult cell, String notebook, String name)
       throws XMLStreamException {
     xml.writeStartElement("testcase");
-    attribute(xml, "classname", notebook);
-    attribute(xml, "name", name);
-    attribute(xml, "time", seconds(cell.elapsed()));
+    attributes(xml, "classname", notebook, "name", name, "time", seconds(cell.elapsed()));
     switch (cell.status()) {
       case COMPLETED -> {}
       case SKIPPED -> skipped(xml, "tagged " + NotebookCell.SKIP_EXECUTION);

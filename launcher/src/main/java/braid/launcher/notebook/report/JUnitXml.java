@@ -33,8 +33,7 @@ public final class JUnitXml {
   public static void failure(XMLStreamWriter xml, String type, String message, String text)
       throws XMLStreamException {
     xml.writeStartElement("failure");
-    attribute(xml, "type", type);
-    attribute(xml, "message", message);
+    attributes(xml, "type", type, "message", message);
     text(xml, text);
     xml.writeEndElement();
   }
@@ -42,12 +41,14 @@ public final class JUnitXml {
   /// Marks the current test case as skipped.
   public static void skipped(XMLStreamWriter xml, String why) throws XMLStreamException {
     xml.writeEmptyElement("skipped");
-    attribute(xml, "message", why);
+    attributes(xml, "message", why);
   }
 
-  public static void attribute(XMLStreamWriter xml, String name, String value)
-      throws XMLStreamException {
-    xml.writeAttribute(name, allowed(value));
+  /// Writes attributes, names and values in turn.
+  public static void attributes(XMLStreamWriter xml, String... all) throws XMLStreamException {
+    for (int i = 0; i < all.length; i += 2) {
+      xml.writeAttribute(all[i], allowed(all[i + 1]));
+    }
   }
 
   public static void text(XMLStreamWriter xml, String text) throws XMLStreamException {

@@ -8,6 +8,7 @@ import braid.internal.resource.Interval;
 import braid.internal.resource.Range;
 import braid.model.DType;
 import braid.natives.cuda.GpuStream;
+import braid.natives.kernels.Kernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -20,23 +21,15 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
   private static final long NONE = -1;
 
   private final CudaDevice device;
+  private final Kernels kernels;
   private final GpuStream stream;
   private final long result;
 
   public DeviceAccess(CudaDevice device) {
     this.device = device;
+    this.kernels = device.kernels();
     this.stream = device.gpu().stream(device.gpu().leastPriority());
     this.result = device.gpu().allocate(RESULT_BYTES);
-  }
-
-  @Override
-  public void read(MemorySegment from, MemorySegment target) {
-    copy(from, target);
-  }
-
-  @Override
-  public void write(MemorySegment from, MemorySegment to) {
-    copy(from, to);
   }
 
   @Override
@@ -51,20 +44,16 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
   public void fill(DType dtype, MemorySegment memory, float value) {
     run(
         stream ->
-            device
-                .kernels()
-                .fillValue(
-                    stream, memory.address(), count(dtype, memory), Arguments.type(dtype), value));
+            kernels.fillValue(
+                stream, memory.address(), count(dtype, memory), Arguments.type(dtype), value));
   }
 
   @Override
   public void fillIntegers(DType dtype, MemorySegment memory, long seed) {
     run(
         stream ->
-            device
-                .kernels()
-                .fillIntegers(
-                    stream, memory.address(), count(dtype, memory), Arguments.type(dtype), seed));
+            kernels.fillIntegers(
+                stream, memory.address(), count(dtype, memory), Arguments.type(dtype), seed));
   }
 
   @Override
@@ -76,14 +65,8 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
       runOn(
           answer,
           stream ->
-              device
-                  .kernels()
-                  .range(
-                      stream,
-                      memory.address(),
-                      count(dtype, memory),
-                      Arguments.type(dtype),
-                      result));
+              kernels.range(
+                  stream, memory.address(), count(dtype, memory), Arguments.type(dtype), result));
       return new Range(
           answer.get(ValueLayout.JAVA_FLOAT, 0),
           answer.get(ValueLayout.JAVA_INT, Float.BYTES) != 0);
@@ -105,18 +88,16 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
       runOn(
           answer,
           stream ->
-              device
-                  .kernels()
-                  .compare(
-                      stream,
-                      expected.address(),
-                      Arguments.type(expectedType),
-                      got.address(),
-                      Arguments.type(gotType),
-                      count,
-                      atol,
-                      rtol,
-                      result));
+              kernels.compare(
+                  stream,
+                  expected.address(),
+                  Arguments.type(expectedType),
+                  got.address(),
+                  Arguments.type(gotType),
+                  count,
+                  atol,
+                  rtol,
+                  result));
       return answer.get(ValueLayout.JAVA_LONG, Long.BYTES) == 0
           ? NONE
           : answer.get(ValueLayout.JAVA_LONG, 0);
@@ -127,32 +108,24 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
   public void sizes(DType dtype, MemorySegment from, MemorySegment to) {
     run(
         stream ->
-            device
-                .kernels()
-                .sizes(
-                    stream,
-                    to.address(),
-                    from.address(),
-                    count(dtype, from),
-                    Arguments.type(dtype)));
+            kernels.sizes(
+                stream, to.address(), from.address(), count(dtype, from), Arguments.type(dtype)));
   }
 
   @Override
   public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound bound) {
     run(
         stream ->
-            device
-                .kernels()
-                .widen(
-                    stream,
-                    low.address(),
-                    high.address(),
-                    sizes.address(),
-                    count(DType.FP32, sizes),
-                    bound.share(),
-                    bound.least(),
-                    bound.exact(),
-                    bound.overflows()));
+            kernels.widen(
+                stream,
+                low.address(),
+                high.address(),
+                sizes.address(),
+                count(DType.FP32, sizes),
+                bound.share(),
+                bound.least(),
+                bound.exact(),
+                bound.overflows()));
   }
 
   @Override
@@ -163,20 +136,18 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
       runOn(
           answer,
           stream ->
-              device
-                  .kernels()
-                  .judge(
-                      stream,
-                      expected.expected().address(),
-                      expected.low().address(),
-                      expected.high().address(),
-                      Arguments.type(expected.dtype()),
-                      expected.activated(),
-                      expected.outScale(),
-                      got.address(),
-                      Arguments.type(gotType),
-                      count(gotType, got),
-                      result));
+              kernels.judge(
+                  stream,
+                  expected.expected().address(),
+                  expected.low().address(),
+                  expected.high().address(),
+                  Arguments.type(expected.dtype()),
+                  expected.activated(),
+                  expected.outScale(),
+                  got.address(),
+                  Arguments.type(gotType),
+                  count(gotType, got),
+                  result));
       return new BoundsResult(
           answer.get(ValueLayout.JAVA_LONG, 0),
           answer.getAtIndex(ValueLayout.JAVA_DOUBLE, 1),

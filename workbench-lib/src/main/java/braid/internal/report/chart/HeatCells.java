@@ -5,19 +5,13 @@ import java.awt.Graphics2D;
 import java.awt.geom.Rectangle2D;
 import java.util.Arrays;
 import java.util.List;
-import org.jfree.chart.axis.ValueAxis;
-import org.jfree.chart.plot.CrosshairState;
-import org.jfree.chart.plot.PlotRenderingInfo;
-import org.jfree.chart.plot.XYPlot;
-import org.jfree.chart.renderer.xy.AbstractXYItemRenderer;
-import org.jfree.chart.renderer.xy.XYItemRendererState;
 import org.jfree.chart.text.TextUtils;
 import org.jfree.chart.ui.TextAnchor;
 import org.jfree.data.xy.XYDataset;
 
 /// Draws each item as a cell around its integer position: the smaller its value, the darker, with
 /// the lines of its label inside that have room; one may be ringed.
-final class HeatCells extends AbstractXYItemRenderer {
+final class HeatCells extends ItemRenderer {
   private static final Color DARKEST = new Color(0x0B4F83);
   private static final Color LIGHTEST = new Color(0xE8F1F8);
   private static final double GAP_PX = 2;
@@ -35,27 +29,13 @@ final class HeatCells extends AbstractXYItemRenderer {
   }
 
   @Override
-  public void drawItem(
-      Graphics2D g2,
-      XYItemRendererState state,
-      Rectangle2D dataArea,
-      PlotRenderingInfo info,
-      XYPlot plot,
-      ValueAxis domainAxis,
-      ValueAxis rangeAxis,
-      XYDataset dataset,
-      int series,
-      int item,
-      CrosshairState crosshairState,
-      int pass) {
+  void draw(Graphics2D g2, Axes axes, XYDataset dataset, int series, int item) {
     double x = dataset.getXValue(series, item);
     double y = dataset.getYValue(series, item);
-    var along = plot.getDomainAxisEdge();
-    var across = plot.getRangeAxisEdge();
-    double left = domainAxis.valueToJava2D(x - 0.5, dataArea, along) + GAP_PX / 2;
-    double right = domainAxis.valueToJava2D(x + 0.5, dataArea, along) - GAP_PX / 2;
-    double top = rangeAxis.valueToJava2D(y + 0.5, dataArea, across) + GAP_PX / 2;
-    double bottom = rangeAxis.valueToJava2D(y - 0.5, dataArea, across) - GAP_PX / 2;
+    double left = axes.x(x - 0.5) + GAP_PX / 2;
+    double right = axes.x(x + 0.5) - GAP_PX / 2;
+    double top = axes.y(y + 0.5) + GAP_PX / 2;
+    double bottom = axes.y(y - 0.5) - GAP_PX / 2;
     var cell = new Rectangle2D.Double(left, top, right - left, bottom - top);
     var colour = colour(values[item]);
     g2.setPaint(colour);

@@ -10,14 +10,7 @@ import java.util.List;
 import java.util.function.Predicate;
 import java.util.function.ToDoubleFunction;
 import org.jfree.chart.LegendItem;
-import org.jfree.chart.axis.ValueAxis;
-import org.jfree.chart.plot.CrosshairState;
-import org.jfree.chart.plot.PlotRenderingInfo;
-import org.jfree.chart.plot.XYPlot;
-import org.jfree.chart.renderer.xy.AbstractXYItemRenderer;
-import org.jfree.chart.renderer.xy.XYItemRendererState;
 import org.jfree.chart.text.TextUtils;
-import org.jfree.chart.ui.RectangleEdge;
 import org.jfree.chart.ui.TextAnchor;
 import org.jfree.data.xy.IntervalXYDataset;
 import org.jfree.data.xy.XYDataset;
@@ -25,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Draws each bar in its lane, from its start to its end, in the form of its group. Bars have a
 /// minimum width; a label is drawn only if it fits into its bar.
-final class LaneBars extends AbstractXYItemRenderer {
+final class LaneBars extends ItemRenderer {
   private static final double SHORTEST_BAR_PX = 1.5;
   private static final double GAP_PX = 1;
   private static final double NARROWEST_BAR_WITH_GAP_PX = 4;
@@ -68,26 +61,12 @@ final class LaneBars extends AbstractXYItemRenderer {
   }
 
   @Override
-  public void drawItem(
-      Graphics2D g2,
-      XYItemRendererState state,
-      Rectangle2D dataArea,
-      PlotRenderingInfo info,
-      XYPlot plot,
-      ValueAxis domainAxis,
-      ValueAxis rangeAxis,
-      XYDataset dataset,
-      int series,
-      int item,
-      CrosshairState crosshairState,
-      int pass) {
+  void draw(Graphics2D g2, Axes axes, XYDataset dataset, int series, int item) {
     var bars = (IntervalXYDataset) dataset;
-    var along = plot.getDomainAxisEdge();
-    var across = plot.getRangeAxisEdge();
-    double from = domainAxis.valueToJava2D(bars.getStartXValue(series, item), dataArea, along);
-    double to = domainAxis.valueToJava2D(bars.getEndXValue(series, item), dataArea, along);
-    double top = rangeAxis.valueToJava2D(bars.getStartYValue(series, item), dataArea, across);
-    double bottom = rangeAxis.valueToJava2D(bars.getEndYValue(series, item), dataArea, across);
+    double from = axes.x(bars.getStartXValue(series, item));
+    double to = axes.x(bars.getEndXValue(series, item));
+    double top = axes.y(bars.getStartYValue(series, item));
+    double bottom = axes.y(bars.getEndYValue(series, item));
     var group = groups.get(series);
     double middle = (top + bottom) / 2;
     double height = Math.abs(bottom - top);
@@ -98,13 +77,13 @@ final class LaneBars extends AbstractXYItemRenderer {
         double width = Math.max(to - from - gap, SHORTEST_BAR_PX);
         var bar = new Rectangle2D.Double(from, middle - height / 2, width, height);
         g2.fill(bar);
-        var text = label(g2, group, item, domainAxis, dataArea, along, LABEL_MARGIN_PX);
+        var text = label(g2, group, item, axes, LABEL_MARGIN_PX);
         drawLabel(g2, text, bar, Theme.inkOn(group.colour()));
       }
       case THREAD -> {
         double width = Math.max(to - from, SHORTEST_BAR_PX);
         g2.fill(new Rectangle2D.Double(from, middle - THREAD_PX / 2, width, THREAD_PX));
-        var text = label(g2, group, item, domainAxis, dataArea, along, THREAD_LABEL_MARGIN_PX);
+        var text = label(g2, group, item, axes, THREAD_LABEL_MARGIN_PX);
         if (!text.isEmpty()) {
           double half = g2.getFontMetrics(Theme.SMALL).stringWidth(text) / 2.0 + LABEL_MARGIN_PX;
           double centre = from + width / 2;
@@ -122,7 +101,7 @@ final class LaneBars extends AbstractXYItemRenderer {
         if (group.form() == LanePlot.Form.BACKGROUND) {
           g2.fill(space);
         }
-        var text = label(g2, group, item, domainAxis, dataArea, along, LABEL_MARGIN_PX);
+        var text = label(g2, group, item, axes, LABEL_MARGIN_PX);
         drawLabel(g2, text, space, Theme.QUIET_INK);
       }
     }
@@ -135,20 +114,11 @@ final class LaneBars extends AbstractXYItemRenderer {
   /// Returns the longest label for which all bars of the lane have room that have room for their
   /// shortest; empty if this one has no room.
   private static String label(
-      Graphics2D g2,
-      LanePlot.BarGroup group,
-      int item,
-      ValueAxis axis,
-      Rectangle2D area,
-      RectangleEdge edge,
-      double marginPx) {
+      Graphics2D g2, LanePlot.BarGroup group, int item, Axes axes, double marginPx) {
     var metrics = g2.getFontMetrics(Theme.SMALL);
     var bar = group.bars().get(item);
     ToDoubleFunction<LanePlot.Bar> room =
-        each ->
-            axis.valueToJava2D(each.to(), area, edge)
-                - axis.valueToJava2D(each.from(), area, edge)
-                - 2 * marginPx;
+        each -> axes.x(each.to()) - axes.x(each.from()) - 2 * marginPx;
     if (bar.labels().isEmpty()
         || metrics.stringWidth(bar.labels().getLast()) > room.applyAsDouble(bar)) {
       return "";

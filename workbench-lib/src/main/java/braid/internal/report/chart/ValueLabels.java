@@ -5,12 +5,6 @@ import java.awt.Graphics2D;
 import java.awt.geom.Rectangle2D;
 import java.util.ArrayList;
 import java.util.List;
-import org.jfree.chart.axis.ValueAxis;
-import org.jfree.chart.plot.CrosshairState;
-import org.jfree.chart.plot.PlotRenderingInfo;
-import org.jfree.chart.plot.XYPlot;
-import org.jfree.chart.renderer.xy.AbstractXYItemRenderer;
-import org.jfree.chart.renderer.xy.XYItemRendererState;
 import org.jfree.chart.text.TextUtils;
 import org.jfree.chart.ui.TextAnchor;
 import org.jfree.data.xy.XYDataset;
@@ -19,7 +13,7 @@ import org.jfree.data.xy.XYSeriesCollection;
 
 /// Writes values below marks, or above them if there is more room. Where a label would cover an
 /// earlier one or a mark, it has its first line only, or is left out.
-final class ValueLabels extends AbstractXYItemRenderer {
+final class ValueLabels extends ItemRenderer {
   private static final double GAP_PX = 5;
   private static final double MARGIN_PX = 3;
   private static final Color BACKGROUND = new Color(255, 255, 255, 190);
@@ -50,45 +44,33 @@ final class ValueLabels extends AbstractXYItemRenderer {
   }
 
   @Override
-  public void drawItem(
-      Graphics2D g2,
-      XYItemRendererState state,
-      Rectangle2D dataArea,
-      PlotRenderingInfo info,
-      XYPlot plot,
-      ValueAxis domainAxis,
-      ValueAxis rangeAxis,
-      XYDataset dataset,
-      int series,
-      int item,
-      CrosshairState crosshairState,
-      int pass) {
+  void draw(Graphics2D g2, Axes axes, XYDataset dataset, int series, int item) {
     if (item == 0) {
       taken.clear();
       for (var mark : marks) {
-        double left =
-            domainAxis.valueToJava2D(mark.x, dataArea, plot.getDomainAxisEdge()) - HALF_MARK_PX;
-        double high = rangeAxis.valueToJava2D(mark.high, dataArea, plot.getRangeAxisEdge());
-        double low = rangeAxis.valueToJava2D(mark.low, dataArea, plot.getRangeAxisEdge());
+        double left = axes.x(mark.x) - HALF_MARK_PX;
+        double high = axes.y(mark.high);
+        double low = axes.y(mark.low);
         taken.add(
             new Rectangle2D.Double(
                 left, high - HALF_MARK_PX, 2 * HALF_MARK_PX, low - high + 2 * HALF_MARK_PX));
       }
     }
     var label = labels.get(item);
-    double x = domainAxis.valueToJava2D(label.x, dataArea, plot.getDomainAxisEdge());
-    double below = rangeAxis.valueToJava2D(label.low, dataArea, plot.getRangeAxisEdge()) + GAP_PX;
-    double above = rangeAxis.valueToJava2D(label.high, dataArea, plot.getRangeAxisEdge()) - GAP_PX;
+    double x = axes.x(label.x);
+    double below = axes.y(label.low) + GAP_PX;
+    double above = axes.y(label.high) - GAP_PX;
     var metrics = g2.getFontMetrics(Theme.SMALL);
     for (int lines = label.lines.size(); lines > 0; lines--) {
       var text = label.lines.subList(0, lines);
       double half = text.stream().mapToInt(metrics::stringWidth).max().orElse(0) / 2.0 + MARGIN_PX;
       // Inside of the plot, also at its edges.
-      double centre = Math.max(dataArea.getMinX() + half, Math.min(x, dataArea.getMaxX() - half));
+      double centre =
+          Math.max(axes.area().getMinX() + half, Math.min(x, axes.area().getMaxX() - half));
       double height = (double) lines * metrics.getHeight();
       for (double top : new double[] {below, above - height}) {
         var box = new Rectangle2D.Double(centre - half, top, 2 * half, height);
-        if (taken.stream().noneMatch(box::intersects) && dataArea.contains(box)) {
+        if (taken.stream().noneMatch(box::intersects) && axes.area().contains(box)) {
           taken.add(box);
           draw(g2, box, text);
           return;

@@ -55,7 +55,7 @@ public final class ChromeTrace {
     try (var json = new JsonWriter(out)) {
       json.setStrictness(Strictness.STRICT);
       json.beginObject();
-      json.name("displayTimeUnit").value("ms");
+      fields(json, "displayTimeUnit", "ms");
       otherData(json, ofRanks, movedNanos);
       json.name("traceEvents").beginArray();
       for (var profile : ofRanks) {
@@ -102,44 +102,56 @@ public final class ChromeTrace {
   private static void otherData(JsonWriter json, List<Profile> ofRanks, long movedNanos)
       throws IOException {
     json.name("otherData").beginObject();
-    json.name("producer").value("braid");
-    json.name("clock").value("the ranks' common clock, from the start of the profile");
-    json.name("clockErrorNanos")
-        .value(ofRanks.stream().mapToLong(Profile::clockErrorNanos).max().orElse(0));
-    json.name("movedNanos").value(movedNanos);
+    fields(
+        json,
+        "producer",
+        "braid",
+        "clock",
+        "the ranks' common clock, from the start of the profile",
+        "clockErrorNanos",
+        ofRanks.stream().mapToLong(Profile::clockErrorNanos).max().orElse(0),
+        "movedNanos",
+        movedNanos);
     json.name("configuration").beginObject();
     for (var column : ofRanks.getFirst().configuration().entrySet()) {
-      json.name(column.getKey()).value(column.getValue());
+      fields(json, column.getKey(), column.getValue());
     }
-    json.endObject();
-    json.name("counters").beginObject();
+    json.endObject().name("counters").beginObject();
     for (var profile : ofRanks) {
       json.name("rank " + profile.place().rank()).beginObject();
       for (var counter : profile.counters().entrySet()) {
-        json.name(counter.getKey()).value(counter.getValue());
+        fields(json, counter.getKey(), counter.getValue());
       }
       json.endObject();
     }
-    json.endObject();
-    json.endObject();
+    json.endObject().endObject();
+  }
+
+  /// Writes names and values in turn.
+  private static void fields(JsonWriter json, Object... all) throws IOException {
+    for (int i = 0; i < all.length; i += 2) {
+      json.name((String) all[i]);
+      var _ =
+          all[i + 1] instanceof Number number
+              ? json.value(number)
+              : json.value((String) all[i + 1]);
+    }
   }
 
   private static void names(JsonWriter json, Profile profile, List<String> streams)
       throws IOException {
     int rank = profile.place().rank();
-    metadata(json, "process_name", rank, ITERATIONS_THREAD);
-    json.name("name").value("rank " + rank).endObject().endObject();
-    metadata(json, "process_labels", rank, ITERATIONS_THREAD);
-    json.name("labels")
-        .value(
-            "clock within ±"
-                + micros(profile.clockErrorNanos())
-                + " µs"
-                + (Caveats.timesCount(profile.configuration()) ? "" : "; " + Caveats.SHARED))
-        .endObject()
-        .endObject();
-    metadata(json, "process_sort_index", rank, ITERATIONS_THREAD);
-    json.name("sort_index").value(rank).endObject().endObject();
+    metadata(json, "process_name", rank, ITERATIONS_THREAD, "name", "rank " + rank);
+    var clock = "clock within ±" + micros(profile.clockErrorNanos()) + " µs";
+    boolean counts = Caveats.timesCount(profile.configuration());
+    metadata(
+        json,
+        "process_labels",
+        rank,
+        ITERATIONS_THREAD,
+        "labels",
+        clock + (counts ? "" : "; " + Caveats.SHARED));
+    metadata(json, "process_sort_index", rank, ITERATIONS_THREAD, "sort_index", rank);
     thread(json, rank, ITERATIONS_THREAD, ITERATIONS);
     for (int stream = 0; stream < streams.size(); stream++) {
       thread(json, rank, FIRST_STREAM_THREAD + stream, streams.get(stream));
@@ -148,21 +160,17 @@ public final class ChromeTrace {
 
   private static void thread(JsonWriter json, int rank, int thread, String name)
       throws IOException {
-    metadata(json, "thread_name", rank, thread);
-    json.name("name").value(name).endObject().endObject();
-    metadata(json, "thread_sort_index", rank, thread);
-    json.name("sort_index").value(thread).endObject().endObject();
+    metadata(json, "thread_name", rank, thread, "name", name);
+    metadata(json, "thread_sort_index", rank, thread, "sort_index", thread);
   }
 
-  /// Begins a metadata event; its argument and two ends follow.
-  private static void metadata(JsonWriter json, String name, int rank, int thread)
+  private static void metadata(JsonWriter json, String name, int rank, int thread, Object... args)
       throws IOException {
     json.beginObject();
-    json.name("ph").value("M");
-    json.name("name").value(name);
-    json.name("pid").value(rank);
-    json.name("tid").value(thread);
+    fields(json, "ph", "M", "name", name, "pid", rank, "tid", thread);
     json.name("args").beginObject();
+    fields(json, args);
+    json.endObject().endObject();
   }
 
   /// Writes an iteration: its wall time on the rank, or, if the profile does not have its begin,
@@ -183,8 +191,7 @@ public final class ChromeTrace {
       complete(json, "iteration " + iteration, "iteration", rank, ITERATIONS_THREAD);
       times(json, start, end, movedNanos);
       json.name("args").beginObject();
-      json.name("iteration").value(iteration);
-      json.name("wall µs").value(micros(wall));
+      fields(json, "iteration", iteration, "wall µs", micros(wall));
       json.endObject().endObject();
     }
   }
@@ -195,16 +202,15 @@ public final class ChromeTrace {
     complete(json, span.chunk() < 0 ? stage : stage + " " + span.chunk(), stage, rank, thread);
     times(json, span.startNanos(), span.endNanos(), movedNanos);
     json.name("args").beginObject();
-    json.name("iteration").value(span.iteration());
-    json.name("stage").value(stage);
+    fields(json, "iteration", span.iteration(), "stage", stage);
     if (!span.label().isEmpty()) {
-      json.name("step").value(span.label());
+      fields(json, "step", span.label());
     }
     if (span.chunk() >= 0) {
-      json.name("chunk").value(span.chunk());
+      fields(json, "chunk", span.chunk());
     }
     if (!span.engine().isEmpty()) {
-      json.name("engine").value(span.engine());
+      fields(json, "engine", span.engine());
     }
     rate(json, "bytes", span.bytes(), "GB/s", span.nanos());
     rate(json, "flops", span.flops(), "GFLOP/s", span.nanos());
@@ -215,12 +221,10 @@ public final class ChromeTrace {
   private static void rate(JsonWriter json, String name, long amount, String rate, long nanos)
       throws IOException {
     if (amount > 0) {
-      json.name(name).value(amount);
+      fields(json, name, amount);
       if (nanos > 0) {
-        json.name(rate)
-            .value(
-                BigDecimal.valueOf(amount)
-                    .divide(BigDecimal.valueOf(nanos), 3, RoundingMode.HALF_UP));
+        var exact = BigDecimal.valueOf(amount);
+        fields(json, rate, exact.divide(BigDecimal.valueOf(nanos), 3, RoundingMode.HALF_UP));
       }
     }
   }
@@ -228,17 +232,12 @@ public final class ChromeTrace {
   private static void complete(JsonWriter json, String name, String category, int rank, int thread)
       throws IOException {
     json.beginObject();
-    json.name("ph").value("X");
-    json.name("name").value(name);
-    json.name("cat").value(category);
-    json.name("pid").value(rank);
-    json.name("tid").value(thread);
+    fields(json, "ph", "X", "name", name, "cat", category, "pid", rank, "tid", thread);
   }
 
   private static void times(JsonWriter json, long start, long end, long movedNanos)
       throws IOException {
-    json.name("ts").value(micros(start + movedNanos));
-    json.name("dur").value(micros(end - start));
+    fields(json, "ts", micros(start + movedNanos), "dur", micros(end - start));
   }
 
   private static BigDecimal micros(long nanos) {

@@ -58,7 +58,8 @@ class TimelineChartTest {
         0,
         new LinkedHashMap<>(),
         List.of(),
-        starts);
+        starts,
+        List.of());
   }
 
   private static XYPlot plot(JFreeChart chart) {
