@@ -206,8 +206,16 @@ public final class SelfTest {
   /// @param subject pattern, collective or check
   public record Configuration(
       String subject, String method, String transport, String memory, String dtype) {
-    /// Placeholder of a part that does not apply.
+    /// Placeholder of a part that does not apply, also of an empty one.
     public static final String ANY = "-";
+
+    public Configuration {
+      subject = subject.isEmpty() ? ANY : subject;
+      method = method.isEmpty() ? ANY : method;
+      transport = transport.isEmpty() ? ANY : transport;
+      memory = memory.isEmpty() ? ANY : memory;
+      dtype = dtype.isEmpty() ? ANY : dtype;
+    }
 
     /// Returns the parts that apply: `attention, ring, workers, ipc, bf16`.
     String words() {
@@ -232,6 +240,10 @@ public final class SelfTest {
   /// @param said reason why it is not available, or the first fault; of a success, how to run the
   ///   same again if a seed determined it, or the units that communicated
   public record Row(Configuration configuration, Outcome outcome, int cases, String said) {
+    static Row notAvailable(Configuration configuration, String reason) {
+      return new Row(configuration, Outcome.NOT_AVAILABLE, 0, reason);
+    }
+
     /// Returns the text in the table.
     public String result() {
       return switch (outcome) {

@@ -15,6 +15,8 @@ import braid.model.DType;
 import braid.model.MemoryKind;
 import braid.model.SelfCheck;
 import braid.model.Transport;
+import braid.selftest.SelfTest.Configuration;
+import braid.selftest.SelfTest.Row;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -43,9 +45,8 @@ record SelfTestPlan(
   }
 
   /// Returns rows for everything that the backend or a library does not offer in memory of a kind.
-  List<SelfTest.Row> unsupported(
-      List<Capabilities.Row> rows, List<Capabilities.CollectiveRow> collectives) {
-    var unsupported = new ArrayList<SelfTest.Row>();
+  List<Row> unsupported(List<Capabilities.Row> rows, List<Capabilities.CollectiveRow> collectives) {
+    var unsupported = new ArrayList<Row>();
     for (var row : rows) {
       if (!row.supported()) {
         unsupported.add(
@@ -61,11 +62,7 @@ record SelfTestPlan(
       if (!row.supported()) {
         unsupported.add(
             unsupportedRow(
-                row.collective().toString(),
-                SelfTest.Configuration.ANY,
-                row.way().toString(),
-                row.kind(),
-                row.note()));
+                row.collective().toString(), "", row.way().toString(), row.kind(), row.note()));
       } else if (row.collective().adds()) {
         row.way()
             .library()
@@ -79,57 +76,46 @@ record SelfTestPlan(
     return unsupported;
   }
 
-  private static SelfTest.Row notAdded(
-      Capabilities.CollectiveRow row, Transport library, DType dtype) {
-    return new SelfTest.Row(
-        new SelfTest.Configuration(
-            row.collective().toString(),
-            SelfTest.Configuration.ANY,
-            row.way().toString(),
-            row.kind().toString(),
-            dtype.toString()),
-        SelfTest.Outcome.NOT_AVAILABLE,
-        0,
+  private static Row notAdded(Capabilities.CollectiveRow row, Transport library, DType dtype) {
+    var way = row.way().toString();
+    return Row.notAvailable(
+        new Configuration(
+            row.collective().toString(), "", way, row.kind().toString(), dtype.toString()),
         "%s does not add %s; call over(COPY_ENGINE)".formatted(library, dtype));
   }
 
   /// Returns rows for the cases of a memory kind that need more ranks.
-  List<SelfTest.Row> needMoreRanks(MemoryKind kind, int ranks) {
+  List<Row> needMoreRanks(MemoryKind kind, int ranks) {
     return AttentionCase.missing(ranks).stream()
         .map(
             subject ->
                 unsupportedRow(
                     subject,
                     ContextParallel.Method.TWO_LEVEL.toString(),
-                    SelfTest.Configuration.ANY,
+                    "",
                     kind,
                     "needs several groups of several ranks but there are %d; run on 4 ranks"
                         .formatted(ranks)))
         .toList();
   }
 
-  private static SelfTest.Row unsupportedRow(
+  private static Row unsupportedRow(
       String subject, String method, String over, MemoryKind kind, String reason) {
-    return new SelfTest.Row(
-        new SelfTest.Configuration(
-            subject, method, over, kind.toString(), SelfTest.Configuration.ANY),
-        SelfTest.Outcome.NOT_AVAILABLE,
-        0,
-        reason);
+    return Row.notAvailable(new Configuration(subject, method, over, kind.toString(), ""), reason);
   }
 
   /// Returns the configuration of a case that records units of communication.
-  static SelfTest.Configuration configuration(CommunicationCase recorded, MemoryKind kind) {
-    return new SelfTest.Configuration(
+  static Configuration configuration(CommunicationCase recorded, MemoryKind kind) {
+    return new Configuration(
         recorded.what(),
-        SelfTest.Configuration.ANY,
+        "",
         recorded.way().toString(),
         kind.toString(),
         CommunicationCase.DTYPE.toString());
   }
 
   /// Returns the cases for a kind of memory, by configuration.
-  SequencedMap<SelfTest.Configuration, List<TabledCase>> cases(
+  SequencedMap<Configuration, List<TabledCase>> cases(
       MemoryKind kind,
       List<Capabilities.Row> rows,
       List<Capabilities.CollectiveRow> collectives,
@@ -155,7 +141,7 @@ record SelfTestPlan(
       all.addAll(ChainCase.table());
     }
     all.addAll(AttentionCase.byLibrary(rows, dtypes, ranks));
-    var byConfiguration = new LinkedHashMap<SelfTest.Configuration, List<TabledCase>>();
+    var byConfiguration = new LinkedHashMap<Configuration, List<TabledCase>>();
     for (var each : all) {
       if (dtypes.contains(each.dtype()) && tests(each.what())) {
         byConfiguration.computeIfAbsent(way(each, kind), _ -> new ArrayList<>()).add(each);
@@ -164,13 +150,9 @@ record SelfTestPlan(
     return byConfiguration;
   }
 
-  private static SelfTest.Configuration way(TabledCase tabled, MemoryKind kind) {
-    return new SelfTest.Configuration(
-        tabled.what(),
-        tabled.method().isEmpty() ? SelfTest.Configuration.ANY : tabled.method(),
-        tabled.over().isEmpty() ? SelfTest.Configuration.ANY : tabled.over(),
-        kind.toString(),
-        tabled.dtype().toString());
+  private static Configuration way(TabledCase tabled, MemoryKind kind) {
+    return new Configuration(
+        tabled.what(), tabled.method(), tabled.over(), kind.toString(), tabled.dtype().toString());
   }
 
   @Override

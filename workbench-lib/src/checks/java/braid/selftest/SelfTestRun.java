@@ -85,19 +85,8 @@ final class SelfTestRun {
   }
 
   private void run(SelfCheck check, SelfTestAgreement agreement) {
-    var way =
-        new Configuration(
-            CHECK + check.name(),
-            Configuration.ANY,
-            Configuration.ANY,
-            Configuration.ANY,
-            Configuration.ANY);
-    var reason =
-        stopped.isEmpty()
-            ? firstOf(group.gather(check.missing().orElse("")))
-            : Optional.<String>empty();
-    if (reason.isPresent()) {
-      found(new Row(way, Outcome.NOT_AVAILABLE, 0, reason.get()));
+    var way = new Configuration(CHECK + check.name(), "", "", "", "");
+    if (isMissing(way, check::missing)) {
       return;
     }
     add(
@@ -114,20 +103,18 @@ final class SelfTestRun {
         agreement);
   }
 
+  /// Returns whether a rank lacks what a configuration needs, and then adds its row.
+  private boolean isMissing(Configuration way, Supplier<Optional<String>> reason) {
+    var missing =
+        stopped.isEmpty()
+            ? firstOf(group.gather(reason.get().orElse("")))
+            : Optional.<String>empty();
+    missing.ifPresent(each -> found(Row.notAvailable(way, each)));
+    return missing.isPresent();
+  }
+
   private void run(MemoryKind kind, SelfTestAgreement agreement) {
-    var unavailable = unavailable(kind);
-    if (unavailable.isPresent()) {
-      found(
-          new Row(
-              new Configuration(
-                  Configuration.ANY,
-                  Configuration.ANY,
-                  Configuration.ANY,
-                  kind.toString(),
-                  Configuration.ANY),
-              Outcome.NOT_AVAILABLE,
-              0,
-              unavailable.get()));
+    if (isMissing(new Configuration("", "", "", kind.toString(), ""), () -> unavailable(kind))) {
       return;
     }
     var missing = missing();
@@ -174,19 +161,9 @@ final class SelfTestRun {
       List<Capabilities.Row> overlaps,
       List<Capabilities.CollectiveRow> collectives,
       SelfTestAgreement agreement) {
-    var reason =
-        stopped.isEmpty()
-            ? firstOf(group.gather(CommunicationCase.missing(backend, group.size()).orElse("")))
-            : Optional.<String>empty();
-    if (reason.isPresent()) {
-      var way =
-          new Configuration(
-              CommunicationCase.WHAT + "-communication",
-              Configuration.ANY,
-              Configuration.ANY,
-              kind.toString(),
-              Configuration.ANY);
-      found(new Row(way, Outcome.NOT_AVAILABLE, 0, reason.get()));
+    var subject = CommunicationCase.WHAT + "-communication";
+    var all = new Configuration(subject, "", "", kind.toString(), "");
+    if (isMissing(all, () -> CommunicationCase.missing(backend, group.size()))) {
       return;
     }
     for (var each : CommunicationCase.of(overlaps, collectives, group.size())) {
@@ -201,13 +178,7 @@ final class SelfTestRun {
   /// Runs all programs, also after a wrong one.
   private void runPrograms(SelfTestAgreement agreement) {
     var programs = new Programs(group.size(), pipelines, collectives, plan.dtypes());
-    var way =
-        new Configuration(
-            SelfTest.RANDOM_PROGRAMS,
-            Configuration.ANY,
-            Configuration.ANY,
-            programs.kindNames(),
-            Configuration.ANY);
+    var way = new Configuration(SelfTest.RANDOM_PROGRAMS, "", "", programs.kindNames(), "");
     int count = plan.random().programs();
     var task = new Progress.Task("running random programs", "ran random programs:", "programs");
     var drawn = new ArrayList<Program>();
@@ -249,18 +220,14 @@ final class SelfTestRun {
     listener.accept(row);
   }
 
-  /// Returns why no rank can use the kind of memory: it is missing if one rank lacks it.
+  /// Returns why this rank cannot use the kind of memory.
   private Optional<String> unavailable(MemoryKind kind) {
-    if (!stopped.isEmpty()) {
-      return Optional.empty();
-    }
-    var reason = "";
     try {
       var _ = context.backend().resolve(kind);
+      return Optional.empty();
     } catch (BraidException e) {
-      reason = String.valueOf(e.getMessage());
+      return Optional.of(String.valueOf(e.getMessage()));
     }
-    return firstOf(group.gather(reason));
   }
 
   private static Optional<String> firstOf(List<String> reasons) {

@@ -97,11 +97,6 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
   }
 
   @Override
-  public String over() {
-    return "";
-  }
-
-  @Override
   public DType dtype() {
     return pipeline.dtype();
   }

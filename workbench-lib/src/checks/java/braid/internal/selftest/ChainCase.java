@@ -109,11 +109,6 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
   }
 
   @Override
-  public String over() {
-    return "";
-  }
-
-  @Override
   public String text() {
     return "chain of %s, %s%s"
         .formatted(

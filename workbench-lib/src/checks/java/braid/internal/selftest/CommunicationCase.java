@@ -9,6 +9,7 @@ import braid.internal.context.RankContext;
 import braid.internal.cuda.CudaBackend;
 import braid.internal.cuda.GpuRecording;
 import braid.internal.rank.Closing;
+import braid.internal.selftest.CollectiveCase.Route;
 import braid.model.Activity;
 import braid.model.BackendKind;
 import braid.model.Collective;
@@ -53,8 +54,6 @@ public record CommunicationCase(
 
   /// Elements of a rank's part: 2 MiB.
   private static final long ELEMENTS = 1 << 20;
-
-  private static final int WORKERS = 2;
 
   /// Collectives that move bytes between ranks. A message is sent and received in one call.
   private static final List<Collective> MOVING =
@@ -197,15 +196,8 @@ public record CommunicationCase(
   }
 
   private static Collectives by(CollectiveWay way, ProcessGroup group) {
-    var comm = Collectives.on(group);
-    return switch (way) {
-      case COPY_ENGINE -> comm;
-      case WORKERS -> comm.over(Transport.WORKERS).workers(WORKERS);
-      case ONE_KERNEL -> comm.over(Transport.ONE_KERNEL);
-      case PUSHING -> comm.pushing();
-      case NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS ->
-          comm.over(way.transport());
-    };
+    boolean works = way == CollectiveWay.WORKERS;
+    return (works ? Route.TWO_WORKERS : Route.valueOf(way.name())).of(group);
   }
 
   private static SymmetricTensor tensor(

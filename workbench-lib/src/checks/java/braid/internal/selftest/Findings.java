@@ -1,6 +1,8 @@
 package braid.internal.selftest;
 
 import braid.model.DType;
+import java.util.function.IntFunction;
+import java.util.function.IntToDoubleFunction;
 import org.jspecify.annotations.Nullable;
 
 /// First fault of a case. It is thrown at the end, since an exception between calls that ranks make
@@ -25,39 +27,30 @@ public final class Findings {
 
   /// Requires every number within the bounds.
   void near(String subject, float[] wanted, float[] got, double atol, double rtol) {
-    if (first != null) {
-      return;
-    }
-    if (wanted.length != got.length) {
-      first = "%s must have %d numbers but has %d".formatted(subject, wanted.length, got.length);
-      return;
-    }
-    for (int i = 0; i < wanted.length; i++) {
-      double most = atol + rtol * Math.abs(wanted[i]);
-      if (wanted[i] != got[i] && !(Math.abs((double) wanted[i] - got[i]) <= most)) {
-        first =
-            "%s[%d] must be %s%s but was %s"
-                .formatted(subject, i, wanted[i], most == 0 ? "" : " within " + most, got[i]);
-        return;
-      }
-    }
+    compare(subject, i -> wanted[i], i -> atol + rtol * Math.abs(wanted[i]), wanted.length, got);
   }
 
   /// Requires every number within its own bound.
   void within(String subject, double[] wanted, double[] bounds, float[] got) {
-    if (first != null) {
-      return;
+    compare(subject, i -> wanted[i], i -> bounds[i], wanted.length, got);
+  }
+
+  private void compare(
+      String subject,
+      IntFunction<Number> wanted,
+      IntToDoubleFunction bounds,
+      int count,
+      float[] got) {
+    if (first == null && count != got.length) {
+      first = "%s must have %d numbers but has %d".formatted(subject, count, got.length);
     }
-    if (wanted.length != got.length) {
-      first = "%s must have %d numbers but has %d".formatted(subject, wanted.length, got.length);
-      return;
-    }
-    for (int i = 0; i < wanted.length; i++) {
-      if (wanted[i] != got[i] && !(Math.abs(wanted[i] - got[i]) <= bounds[i])) {
+    for (int i = 0; i < count && first == null; i++) {
+      double value = wanted.apply(i).doubleValue();
+      double most = bounds.applyAsDouble(i);
+      if (value != got[i] && !(Math.abs(value - got[i]) <= most)) {
         first =
-            "%s[%d] must be %s within %s but was %s"
-                .formatted(subject, i, wanted[i], bounds[i], got[i]);
-        return;
+            "%s[%d] must be %s%s but was %s"
+                .formatted(subject, i, wanted.apply(i), most == 0 ? "" : " within " + most, got[i]);
       }
     }
   }

@@ -57,16 +57,6 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
   }
 
   @Override
-  public String method() {
-    return "";
-  }
-
-  @Override
-  public String over() {
-    return "";
-  }
-
-  @Override
   public Opened open(CaseContext context, Findings findings) {
     return new Opened() {
       @Override

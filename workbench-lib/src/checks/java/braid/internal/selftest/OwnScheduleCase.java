@@ -75,11 +75,6 @@ public record OwnScheduleCase(Form form, DType dtype, boolean isReplayed) implem
   }
 
   @Override
-  public String over() {
-    return "";
-  }
-
-  @Override
   public String text() {
     return "own-schedule, %s of %s%s".formatted(form.text, spec(), isReplayed ? ", replayed" : "");
   }

@@ -16,10 +16,14 @@ public sealed interface TabledCase extends Case
 
   /// Returns the method of a pipeline or of attention, the algorithm that a collective names, or
   /// the form of the case; else empty.
-  String method();
+  default String method() {
+    return "";
+  }
 
   /// Returns the transport or library; empty if the case has no choice.
-  String over();
+  default String over() {
+    return "";
+  }
 
   DType dtype();
 }

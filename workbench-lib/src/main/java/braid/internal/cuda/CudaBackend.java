@@ -236,21 +236,13 @@ public final class CudaBackend implements Backend {
     gpu.use();
     // The driver refuses to allocate 0 bytes.
     long address = gpu.allocate(Math.max(bytes, 1));
-    var arena = Arena.ofShared();
     try {
       gpu.fill(address, (byte) 0, Math.max(bytes, 1));
     } catch (RuntimeException | Error e) {
       Closing.after(e, () -> gpu.free(address));
       throw e;
     }
-    return new PrivateMemory(
-        CudaDevice.view(address, bytes, arena),
-        new Once(
-            () -> {
-              arena.close();
-              gpu.use();
-              gpu.free(address);
-            }));
+    return owned(address, bytes, () -> gpu.free(address));
   }
 
   @Override
@@ -258,14 +250,18 @@ public final class CudaBackend implements Backend {
     var gpu = device.gpu();
     gpu.use();
     long address = gpu.allocatePinned(Math.max(bytes, 1));
+    return owned(address, bytes, () -> gpu.freePinned(address));
+  }
+
+  private PrivateMemory owned(long address, long bytes, Runnable free) {
     var arena = Arena.ofShared();
     return new PrivateMemory(
         CudaDevice.view(address, bytes, arena),
         new Once(
             () -> {
               arena.close();
-              gpu.use();
-              gpu.freePinned(address);
+              device.gpu().use();
+              free.run();
             }));
   }
 
