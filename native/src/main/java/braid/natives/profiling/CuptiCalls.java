@@ -97,6 +97,10 @@ final class CuptiCalls {
     return calls;
   }
 
+  int version() {
+    return version;
+  }
+
   /// Reads CUPTI's clock, which its records use.
   long timestamp(MemorySegment room) {
     try {
