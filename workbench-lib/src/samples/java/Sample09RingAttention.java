@@ -97,18 +97,20 @@ Schedule ring(AttentionSpec problem, int ranks) {
           // In the zigzag layout a rank has two runs of consecutive positions. The first block of a
           // query begins its result; others are added in place, or left out if the mask hides them.
           for (var queries : Tokens.of(problem, ranks, me).runs()) {
-            var sum = new Step.Partial(output.on(me, queries.rows()), lse.on(me, queries.rows()));
+            var sum =
+                new Step.Partial(
+                    output.on(me, Slice.rows(queries)), lse.on(me, Slice.rows(queries)));
             boolean continued = hop > 0;
             for (var run : Tokens.of(problem, ranks, owner).runs()) {
               p.attend(
                   math,
                   owner,
                   problem,
-                  query.on(me, queries.rows()),
-                  queries.positions().start(),
-                  part(theirKeys, run),
-                  part(theirValues, run),
-                  run.positions().start(),
+                  query.on(me, Slice.rows(queries)),
+                  queries.first(),
+                  theirKeys.tokens(run),
+                  theirValues.tokens(run),
+                  run.first(),
                   sum,
                   continued);
               continued = true;
@@ -116,9 +118,4 @@ Schedule ring(AttentionSpec problem, int ranks) {
           }
         }
       });
-}
-
-/// Rows of a run in a region of all tokens of its rank.
-Region part(Region all, Tokens.Run run) {
-  return all.rows(run.rows().shifted(all.row()));
 }

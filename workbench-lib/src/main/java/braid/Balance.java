@@ -11,9 +11,9 @@ import braid.model.ContextParallel;
 import braid.model.Displayable;
 import braid.model.MimeBundle;
 import braid.model.TokenLayout;
+import braid.model.Tokens;
 import braid.schedule.Schedule;
 import braid.schedule.Step;
-import braid.schedule.Tokens;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -37,10 +37,6 @@ import tech.tablesaw.api.Table;
 public record Balance(
     AttentionSpec spec, int ranks, List<Row> rows, Optional<String> machine, List<String> leftOut)
     implements Displayable {
-  /// Runs of consecutive tokens of a rank up to which a layout is counted: its steps grow with
-  /// their square.
-  private static final int MOST_RUNS = 64;
-
   private static final double BYTES_PER_MEGABYTE = 1e6;
   private static final double NANOS_PER_MILLI = 1e6;
   private static final int SIMULATED_ITERATIONS = 3;
@@ -94,15 +90,15 @@ public record Balance(
     for (var layout : TokenLayout.values()) {
       var divided = spec.layout(layout);
       var without = Tokens.without(divided, ranks);
-      int runs = Tokens.of(divided, ranks, 0).runs().size();
       if (without.isPresent()) {
         leftOut.add("left out %s: rank %d has no tokens".formatted(layout, without.getAsInt()));
-      } else if (runs > MOST_RUNS) {
-        leftOut.add(
-            "left out %s: rank 0 has %d runs of tokens, and at most %d are counted"
-                .formatted(layout, runs, MOST_RUNS));
-      } else {
-        methods(spec, ranks).forEach(tuning -> rows.add(row(divided, tuning, ranks)));
+        continue;
+      }
+      try {
+        ContextParallel.ring().check(divided, ranks);
+        methods(divided, ranks).forEach(tuning -> rows.add(row(divided, tuning, ranks)));
+      } catch (BraidException e) {
+        leftOut.add("left out %s: %s".formatted(layout, e.getMessage()));
       }
     }
     return new Balance(spec, ranks, rows, Optional.empty(), leftOut);
@@ -113,6 +109,7 @@ public record Balance(
     methods.add(ContextParallel.ring());
     methods.add(ContextParallel.allGatherKv());
     IntStream.rangeClosed(2, ranks)
+        .filter(_ -> spec.layout() != TokenLayout.STRIPED)
         .filter(sharing -> ranks % sharing == 0 && spec.kvHeads() % sharing == 0)
         .mapToObj(
             sharing ->
@@ -138,7 +135,7 @@ public record Balance(
     }
     return new Row(
         new LayoutTuning(spec.layout(), tuning),
-        IntStream.range(0, ranks).mapToObj(rank -> Tokens.of(spec, ranks, rank).rows()).toList(),
+        IntStream.range(0, ranks).mapToObj(rank -> Tokens.of(spec, ranks, rank).count()).toList(),
         Arrays.stream(flops).boxed().toList(),
         Arrays.stream(received).boxed().toList(),
         OptionalDouble.empty());
@@ -149,29 +146,42 @@ public record Balance(
     return 4 * attend.pairs() * spec.heads() * spec.headSize();
   }
 
-  /// Adds the times that a machine is predicted to take, and sorts by them.
+  /// Adds the times that a machine is predicted to take, and sorts by them. Heads that are divided
+  /// are exchanged in two splits where that is faster: the second then hides behind the first.
   public Balance on(Machine described) {
     Given.check("described", described);
     var timed =
         rows.stream()
-            .map(
-                row -> {
-                  var division = row.division();
-                  var nanos =
-                      Schedule.of(spec.layout(division.layout()), division.tuning(), ranks)
-                          .simulate(described, SIMULATED_ITERATIONS)
-                          .summary()
-                          .medianNanos();
-                  return new Row(
-                      division,
-                      row.tokens(),
-                      row.flops(),
-                      row.receivedBytes(),
-                      OptionalDouble.of(nanos));
-                })
+            .map(row -> timed(row, described))
             .sorted(Comparator.comparingDouble((Row row) -> row.nanos().orElseThrow()))
             .toList();
     return new Balance(spec, ranks, timed, Optional.of(described.title()), leftOut);
+  }
+
+  private Row timed(Row row, Machine machine) {
+    var layout = row.division().layout();
+    var divided = spec.layout(layout);
+    var tunings = new ArrayList<ContextParallel>();
+    tunings.add(row.division().tuning());
+    var inTwo = tunings.getFirst().splits(2).streams(2);
+    if (inTwo.headRanks(ranks) > 1 && inTwo.mostSplits(divided, ranks) % 2 == 0) {
+      tunings.add(inTwo);
+    }
+    return tunings.stream()
+        .map(
+            tuning ->
+                new Row(
+                    new LayoutTuning(layout, tuning),
+                    row.tokens(),
+                    row.flops(),
+                    row.receivedBytes(),
+                    OptionalDouble.of(
+                        Schedule.of(divided, tuning, ranks)
+                            .simulate(machine, SIMULATED_ITERATIONS)
+                            .summary()
+                            .medianNanos())))
+        .min(Comparator.comparingDouble(each -> each.nanos().orElseThrow()))
+        .orElseThrow();
   }
 
   /// Returns the division with the shortest predicted time, or with the least work of the busiest
@@ -225,9 +235,11 @@ public record Balance(
   }
 
   private static String name(ContextParallel tuning) {
-    return tuning.method() == ContextParallel.Method.TWO_LEVEL
-        ? "two-level, %d ranks per all-to-all".formatted(tuning.ulyssesRanks())
-        : tuning.method().toString();
+    var method =
+        tuning.method() == ContextParallel.Method.TWO_LEVEL
+            ? "two-level, %d ranks per all-to-all".formatted(tuning.ulyssesRanks())
+            : tuning.method().toString();
+    return tuning.splits() == 1 ? method : "%s, %d splits".formatted(method, tuning.splits());
   }
 
   /// Returns the work of the busiest rank ÷ the mean: a bar per layout and method.

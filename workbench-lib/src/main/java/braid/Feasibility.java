@@ -10,8 +10,8 @@ import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Problem;
+import braid.model.Tokens;
 import braid.model.Tuning;
-import braid.schedule.Tokens;
 
 /// Checks whether a group can solve a problem with an overlap; an error names the nearest feasible
 /// choice.
@@ -82,7 +82,7 @@ final class Feasibility {
           switch (tuning.method()) {
             case RING, ALL_GATHER_KV, UNFUSED ->
                 switch (spec.layout()) {
-                  case CONTIGUOUS -> "tokens of the smallest shard";
+                  case CONTIGUOUS, STRIPED -> "tokens of the smallest shard";
                   case ZIGZAG -> "tokens of the smallest half shard";
                   case PER_SEQUENCE -> "tokens of the smallest part of the longest sequence";
                   case WHOLE_SEQUENCES -> "ranks with whole sequences exchange nothing";

@@ -17,10 +17,10 @@ import braid.model.Overlap;
 import braid.model.Stage;
 import braid.model.Timing;
 import braid.model.TokenLayout;
+import braid.model.Tokens;
 import braid.model.Transport;
 import braid.model.VerificationFailed;
 import braid.schedule.Schedule;
-import braid.schedule.Tokens;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.List;
@@ -45,6 +45,8 @@ class AttentionTest {
   /// Layouts that give each rank tokens of a single sequence.
   static final List<TokenLayout> OF_ONE_SEQUENCE =
       List.of(TokenLayout.CONTIGUOUS, TokenLayout.ZIGZAG);
+
+  private static final List<TokenLayout> LAYOUTS = List.of(TokenLayout.values());
 
   static final List<ContextParallel> METHODS =
       List.of(
@@ -122,6 +124,11 @@ class AttentionTest {
       specs.add(AttentionSpec.of(701, 1, 3).causal().layout(layout));
       specs.add(AttentionSpec.of(701, 1, 3).causal().window(300).layout(layout));
     }
+    var striped = AttentionSpec.of(61, 2, 8).layout(TokenLayout.STRIPED);
+    specs.add(striped);
+    specs.add(striped.causal());
+    specs.add(striped.kvHeads(1).causal());
+    specs.add(AttentionSpec.of(701, 1, 3).causal().layout(TokenLayout.STRIPED));
     return specs;
   }
 
@@ -203,13 +210,15 @@ class AttentionTest {
       }
       if (random.nextBoolean()) {
         spec = PackedAttentionTest.packed(spec, random);
-        var divided = spec.layout(List.of(TokenLayout.values()).get(random.nextInt(4)));
-        spec = AttentionCase.givesEachRankTokens(divided, ranks) ? divided : spec;
+        var divided = spec.layout(LAYOUTS.get(random.nextInt(LAYOUTS.size())));
+        spec = AttentionCase.canDivide(divided, ranks) ? divided : spec;
       }
       int kind = random.nextInt(7);
       if (kind > 4) {
         var method = kind == 5 || ranks < 4 ? ContextParallel.ulysses() : halves(ranks);
         int sharing = method.headRanks(ranks);
+        spec =
+            AttentionCase.canDivide(spec, method, ranks) ? spec : spec.layout(TokenLayout.ZIGZAG);
         int splits = List.of(1, kvHeads).get(random.nextInt(2));
         method =
             method.splits(splits).streams(Math.min(splits, Overlap.MAX_STREAMS)).over(any(random));
@@ -288,7 +297,7 @@ class AttentionTest {
               PlainAttention.positions(spec.layout(layout), ranks, rank).stream()
                   .mapToLong(position -> position + 1)
                   .sum());
-          assertThat(Tokens.of(spec.layout(layout), ranks, rank).rows()).isEqualTo(64);
+          assertThat(Tokens.of(spec.layout(layout), ranks, rank).count()).isEqualTo(64);
         }
         assertThat(pairs.stream().distinct().count())
             .isEqualTo(layout == TokenLayout.ZIGZAG ? 1 : ranks);
@@ -385,7 +394,7 @@ class AttentionTest {
     LocalRanks.run(
         3,
         world -> {
-          long rows = Tokens.of(spec, 3, world.rank()).rows();
+          long rows = Tokens.of(spec, 3, world.rank()).count();
           try (var query = LocalTensor.on(world).shape(rows, 24).allocate();
               var key = LocalTensor.on(world).shape(rows, 12).allocate();
               var value = SymmetricTensor.on(world).shape(14, 12).name("value").allocate();
@@ -598,16 +607,16 @@ class AttentionTest {
         .hasMessage("kvHeads must divide heads but were 4 of 6; try kvHeads(3)");
     assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).window(4))
         .hasMessage(
-            "a window counts back from each query, so it needs causal attention, but window is 4 and"
-                + " causal is not set; call causal() before window(4)");
+            "a window counts back from each query, so it needs causal attention, but window is 4"
+                + " and causal is not set; call causal() before window(4)");
     assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).causal().window(-1))
         .hasMessage("window must be 1 or more positions, or 0 for no limit, but was -1");
     assertThatThrownBy(() -> AttentionSpec.of(0, 6, 4))
         .hasMessage("sequence must be 1 or more but was 0; give the size of the whole problem");
     assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).scale(Float.NaN))
         .hasMessage(
-            "scale must be more than 0 and finite but was NaN; leave it out for 1 / sqrt(headSize) ="
-                + " 0.5");
+            "scale must be more than 0 and finite but was NaN; leave it out for 1 / sqrt(headSize)"
+                + " = 0.5");
     assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).dtype(DType.FP8_E4M3))
         .hasMessage("attention is in fp32, bf16 or fp16 but dtype was fp8_e4m3; try dtype(BF16)");
     assertThatThrownBy(() -> ContextParallel.unfused().splits(2))
@@ -628,7 +637,8 @@ class AttentionTest {
         world -> {
           assertThatThrownBy(() -> Pipeline.on(world).build())
               .hasMessage(
-                  "the problem is missing; call gemm(GemmSpec.allGatherGemm(m, n, k)) or attention(AttentionSpec.of(sequence, heads, headSize)) before build()");
+                  "the problem is missing; call gemm(GemmSpec.allGatherGemm(m, n, k)) or"
+                      + " attention(AttentionSpec.of(sequence, heads, headSize)) before build()");
           assertThatThrownBy(() -> Pipeline.on(world).attention(AttentionSpec.of(2, 1, 1)).build())
               .hasMessage(
                   "sequence must be 3 or more (a token for each rank of group `world`) but was 2");

@@ -3,8 +3,10 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
+import static org.assertj.core.api.Assertions.withinPercentage;
 
 import braid.internal.selftest.AttentionCase;
+import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
@@ -16,7 +18,9 @@ import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 class BalanceTest {
   private static final int RANKS = 4;
@@ -103,11 +107,25 @@ class BalanceTest {
   void layoutsThatAreNotCountedAreNamed() {
     var few = Balance.of(Lengths.of(90, 10).attention(8, 16), RANKS);
     assertThat(few.leftOut()).containsExactly("left out whole-sequences: rank 2 has no tokens");
-    var many = Balance.of(Lengths.logNormal(4000, 40, 0, 1).attention(8, 16), RANKS);
-    assertThat(many.leftOut())
+    assertThat(few.display().text()).endsWith(few.leftOut().getFirst());
+    var window = Balance.of(spec(2), RANKS);
+    assertThat(window.leftOut())
         .containsExactly(
-            "left out per-sequence: rank 0 has 101 runs of tokens, and at most 64 are counted");
-    assertThat(many.display().text()).endsWith(many.leftOut().getFirst());
+            "left out striped: layout striped has no window, which is no whole number of stripes,"
+                + " but window was 30; take layout(ZIGZAG)");
+  }
+
+  @Test
+  @Timeout(60)
+  void aThousandShortSequencesAreCounted() {
+    var spec = Lengths.logNormal(40_000, 32, 0.8, 7).attention(8, 16).causal();
+    assertThat(spec.packing().sequences()).isGreaterThan(900);
+    var many = Balance.of(spec, RANKS);
+    assertThat(many.leftOut()).isEmpty();
+    for (var row : many.rows()) {
+      double all = row.flops().stream().mapToDouble(Double::doubleValue).sum();
+      assertThat(all).as("%s", row.division()).isCloseTo(spec.flops(), withinPercentage(1e-6));
+    }
   }
 
   @Test
@@ -126,5 +144,20 @@ class BalanceTest {
     assertThatThrownBy(() -> Balance.of(spec(1), 1))
         .isInstanceOf(BraidException.class)
         .hasMessage("a balance needs 2 or more ranks but has 1; try Balance.of(spec, 4)");
+  }
+
+  /// The division that is advised, against every layout, method, split and stream.
+  @Test
+  void adviceIsTheBestOfAllInMostDistributions() {
+    var seeds = IntStream.rangeClosed(1, 20).boxed().toList();
+    var verdicts =
+        Sweep.oneOf(4, seeds).stream()
+            .map(seed -> DivisionAdvice.verdict(DivisionAdvice.Drawn.of(seed)))
+            .toList();
+    // 18 of 20.
+    assertThat(verdicts)
+        .filteredOn(DivisionAdvice.Verdict::isRight)
+        .as("%s", verdicts)
+        .hasSizeGreaterThanOrEqualTo((int) Math.ceil(0.9 * verdicts.size()));
   }
 }

@@ -12,9 +12,9 @@ import braid.model.Overlap;
 import braid.model.Span;
 import braid.model.Timing;
 import braid.model.TokenLayout;
+import braid.model.Tokens;
 import braid.natives.kernels.PlainAttention.Errors;
 import braid.natives.kernels.PlainAttention.Shape;
-import braid.schedule.Tokens;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -139,8 +139,8 @@ class ContextParallelLayerTest {
   private static List<Long> positions(AttentionSpec spec, int ranks, int rank) {
     var tokens = Tokens.of(spec, ranks, rank);
     var positions = new ArrayList<Long>();
-    for (long row = 0; row < tokens.rows(); row++) {
-      positions.add(tokens.position(row));
+    for (long row = 0; row < tokens.count(); row++) {
+      positions.add(tokens.at(row));
     }
     return positions;
   }
@@ -199,7 +199,7 @@ class ContextParallelLayerTest {
     int rows = mine.size();
     long most =
         IntStream.range(0, world.size())
-            .mapToLong(rank -> Tokens.of(spec, world.size(), rank).rows())
+            .mapToLong(rank -> Tokens.of(spec, world.size(), rank).count())
             .max()
             .orElseThrow();
     var x = onRank.local(rows, HIDDEN);

@@ -9,8 +9,8 @@ import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.Stage;
 import braid.model.TokenLayout;
+import braid.model.Tokens;
 import braid.schedule.Schedule;
-import braid.schedule.Tokens;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.List;
@@ -55,7 +55,7 @@ class UlyssesGradientTest {
   }
 
   @ParameterizedTest
-  @EnumSource(TokenLayout.class)
+  @EnumSource(value = TokenLayout.class, names = "STRIPED", mode = EnumSource.Mode.EXCLUDE)
   void f1GradientsAreThoseOfFiniteDifferences(TokenLayout layout) {
     AttentionGradientTest.checkDifferences(2, ContextParallel.ulysses(), layout);
     AttentionGradientTest.checkDifferences(4, ContextParallel.twoLevel(2), layout);
@@ -96,7 +96,7 @@ class UlyssesGradientTest {
     LocalRanks.run(
         4,
         world -> {
-          long rows = Tokens.of(spec, 4, world.rank()).rows();
+          long rows = Tokens.of(spec, 4, world.rank()).count();
           try (var outputGradient = LocalTensor.on(world).shape(rows, 24).allocate();
               var queryGradient = LocalTensor.on(world).shape(rows, 24).allocate();
               var keyGradient = LocalTensor.on(world).shape(rows, 12).allocate();

@@ -6,7 +6,7 @@ import braid.ProcessGroup;
 import braid.SymmetricTensor;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
-import braid.schedule.Tokens;
+import braid.model.Tokens;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -78,7 +78,7 @@ final class OpenAttention implements OpenWorkload {
     private void random(int heads) {
       long rows =
           IntStream.range(0, group.size())
-              .mapToLong(rank -> Tokens.of(spec, group.size(), rank).rows())
+              .mapToLong(rank -> Tokens.of(spec, group.size(), rank).count())
               .max()
               .orElseThrow();
       var tensor =

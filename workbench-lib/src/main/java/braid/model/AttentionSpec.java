@@ -4,7 +4,6 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
-import java.util.function.LongPredicate;
 
 /// The problem: attention over one sequence whose tokens are divided among the ranks. It is
 /// independent of the tuning; that is [ContextParallel].
@@ -196,6 +195,34 @@ public record AttentionSpec(
     return packed(new Packing(list(cumulativeLengths), list(paddedOffsets)));
   }
 
+  /// Repeats the sequence: `count` sequences of as many tokens, one after another, which do not see
+  /// each other. Each rank has its parts of each of them, by [TokenLayout#PER_SEQUENCE]; call
+  /// [#layout] after this for another division.
+  public AttentionSpec batch(int count) {
+    positive("batch", count);
+    if (!packing.isSingle()) {
+      throw new BraidException(
+          "batch repeats one sequence but there are %s; leave packed(...) out, or batch(%d)"
+              .formatted(packing, count));
+    }
+    if ((long) sequence * count > Integer.MAX_VALUE) {
+      throw new BraidException(
+          "a batch must have less than 2^31 tokens but has %d of %d; try batch(%d)"
+              .formatted(count, sequence, Integer.MAX_VALUE / sequence));
+    }
+    return new AttentionSpec(
+        count * sequence,
+        heads,
+        kvHeads,
+        headSize,
+        isCausal,
+        window,
+        TokenLayout.PER_SEQUENCE,
+        scale,
+        dtype,
+        Packing.equal(count, sequence));
+  }
+
   private static List<Integer> list(int[] numbers) {
     return Arrays.stream(numbers).boxed().toList();
   }
@@ -227,30 +254,20 @@ public record AttentionSpec(
     return position >= packing.end(packing.at(position));
   }
 
-  /// Returns the first position whose query sees `position`.
+  /// Returns the first position whose query sees `position`, or a later one; for padding, it is
+  /// after [#lastSeeing].
   public long firstSeeing(long position) {
-    return firstWhere(query -> lastSeen(query) >= position);
+    int index = packing.at(position);
+    if (position >= packing.end(index)) {
+      return packing.padded().get(index + 1);
+    }
+    return isCausal ? position : packing.start(index);
   }
 
   /// Returns the last position whose query sees `position`.
   public long lastSeeing(long position) {
-    return firstWhere(query -> firstSeen(query) > position) - 1;
-  }
-
-  /// Returns the first position from which on the condition holds, or the end: later queries see no
-  /// earlier positions.
-  private long firstWhere(LongPredicate condition) {
-    long from = 0;
-    long to = sequence;
-    while (from < to) {
-      long middle = (from + to) / 2;
-      if (condition.test(middle)) {
-        to = middle;
-      } else {
-        from = middle + 1;
-      }
-    }
-    return from;
+    long end = packing.end(packing.at(position));
+    return (window == 0 ? end : Math.min(end, position + window)) - 1;
   }
 
   /// Returns the problem of the backward pass.

@@ -208,7 +208,7 @@ public record ContextParallel(
         switch (method) {
           case RING, ALL_GATHER_KV, UNFUSED ->
               switch (spec.layout()) {
-                case CONTIGUOUS -> spec.sequence() / ranks;
+                case CONTIGUOUS, STRIPED -> spec.sequence() / ranks;
                 case ZIGZAG -> spec.sequence() / (2 * ranks);
                 case PER_SEQUENCE -> spec.packing().longest() / (2 * ranks);
                 case WHOLE_SEQUENCES -> 1;
@@ -227,6 +227,18 @@ public record ContextParallel(
               .formatted(method, transport));
     }
     int sharing = headRanks(ranks);
+    if (spec.layout() == TokenLayout.STRIPED && ranks > 1) {
+      if (spec.window() > 0) {
+        throw new BraidException(
+            "layout striped takes no window, since its masks would differ from rank to rank, but window was %d; take layout(ZIGZAG)"
+                .formatted(spec.window()));
+      }
+      if (sharing > 1) {
+        throw new BraidException(
+            "layout striped has the tokens of %d ranks in turns, which %s would copy row by row; take layout(ZIGZAG), or ring()"
+                .formatted(sharing, method));
+      }
+    }
     if (sharing == 1) {
       return;
     }

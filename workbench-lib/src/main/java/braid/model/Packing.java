@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.stream.IntStream;
 import java.util.zip.CRC32;
 
 /// Division of the tokens of an attention into sequences that do not see each other. Sequence i has
@@ -57,6 +58,12 @@ public record Packing(List<Integer> cumulative, List<Integer> padded) {
   /// Returns one sequence without padding.
   public static Packing single(int sequence) {
     var ends = List.of(0, sequence);
+    return new Packing(ends, ends);
+  }
+
+  /// Returns sequences of equal length, without padding.
+  static Packing equal(int count, int length) {
+    var ends = IntStream.rangeClosed(0, count).map(i -> i * length).boxed().toList();
     return new Packing(ends, ends);
   }
 
@@ -158,9 +165,16 @@ public record Packing(List<Integer> cumulative, List<Integer> padded) {
     return from;
   }
 
-  /// Returns number of sequences, padding, and a digest that tells apart packings of as many.
+  /// Returns number and length of equal sequences; of others number, padding, and a digest that
+  /// tells apart packings of as many.
   @Override
   public String toString() {
+    if (sequences() > 1 && positions() % sequences() == 0) {
+      int length = positions() / sequences();
+      if (equals(equal(sequences(), length))) {
+        return "%d × %d".formatted(sequences(), length);
+      }
+    }
     var all = new ArrayList<>(cumulative);
     all.addAll(padded);
     var bytes = ByteBuffer.allocate(all.size() * Integer.BYTES);

@@ -1,7 +1,7 @@
 package braid.schedule;
 
-import braid.model.Positions;
-import braid.model.Positions.Run;
+import braid.model.Tokens;
+import braid.model.Tokens.Run;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Gradients;
@@ -42,7 +42,7 @@ final class AttentionBlocks {
   }
 
   /// Adds a block of some queries, unless it is continued and they see nothing.
-  private static void add(Attend whole, Positions queries, List<Attend> blocks) {
+  private static void add(Attend whole, Tokens queries, List<Attend> blocks) {
     var rows = whole.continued() ? seeing(whole, queries) : all(whole.query());
     if (!rows.isEmpty()) {
       var keys = seen(whole, queries.rows(rows.start(), rows.end()));
@@ -53,13 +53,13 @@ final class AttentionBlocks {
   /// Adds the blocks of one run of queries, one for each run of keys that it sees.
   private static void add(Attend whole, Run run, List<Attend> blocks) {
     var seen = new ArrayList<>(whole.keys().runs());
-    seen.removeIf(keys -> !Positions.sees(whole.spec(), run, keys));
+    seen.removeIf(keys -> !Tokens.sees(whole.spec(), run, keys));
     boolean continued = whole.continued();
     if (seen.isEmpty() && !continued) {
       seen.add(whole.keys().runs().getFirst());
     }
     for (var keys : seen) {
-      blocks.add(part(whole, slice(run), whole.queries(), slice(keys), continued));
+      blocks.add(part(whole, Slice.rows(run), whole.queries(), Slice.rows(keys), continued));
       continued = true;
     }
   }
@@ -72,7 +72,7 @@ final class AttentionBlocks {
     }
     boolean continuesQuery = whole.continuesQuery();
     boolean continuesKeys = whole.continuesKeys();
-    var groups = new ArrayList<Positions>();
+    var groups = new ArrayList<Tokens>();
     if (isOneBlock(block, block.queries())) {
       groups.add(block.queries());
     } else if (continuesQuery) {
@@ -108,15 +108,15 @@ final class AttentionBlocks {
         for (var keys : block.keys().runs()) {
           boolean continuesQuery = whole.continuesQuery() || begun.contains(run);
           boolean continuesKeys = whole.continuesKeys() || begunKeys.contains(keys);
-          if (Positions.sees(block.spec(), run, keys)
+          if (Tokens.sees(block.spec(), run, keys)
               ? seen
               : !seen && !(continuesQuery && continuesKeys)) {
             blocks.add(
                 part(
                     whole,
-                    slice(run),
+                    Slice.rows(run),
                     block.queries(),
-                    slice(keys),
+                    Slice.rows(keys),
                     continuesQuery,
                     continuesKeys));
             begun.add(run);
@@ -128,26 +128,22 @@ final class AttentionBlocks {
     return blocks;
   }
 
-  private static boolean isOneBlock(Attend whole, Positions queries) {
-    return Positions.pairs(whole.spec(), queries, whole.keys()).isPresent();
+  private static boolean isOneBlock(Attend whole, Tokens queries) {
+    return Tokens.pairs(whole.spec(), queries, whole.keys()).isPresent();
   }
 
   /// Returns the rows from the first run that sees any key to the last; none if no run does.
-  private static Slice seeing(Attend whole, Positions queries) {
+  private static Slice seeing(Attend whole, Tokens queries) {
     var seeing = queries.of(run -> whole.keys().areSeenBy(whole.spec(), run));
-    if (seeing.runs().isEmpty()) {
-      return new Slice(0, 0);
-    }
-    long start = seeing.runs().getFirst().row();
-    return new Slice(start, seeing.endRow() - start);
+    return Slice.rows(seeing);
   }
 
   /// Returns the keys that some queries see; all if they see none.
-  private static Slice seen(Attend whole, Positions queries) {
+  private static Slice seen(Attend whole, Tokens queries) {
     var spec = whole.spec();
     var keys = whole.keys();
     long start = keys.rowsBefore(spec.firstSeen(queries.first()));
-    long end = keys.rowsBefore(spec.lastSeen(queries.runs().getLast().end() - 1) + 1);
+    long end = keys.rowsBefore(spec.lastSeen(queries.runs().getLast().last()) + 1);
     return start < end ? new Slice(start, end - start) : all(whole.key());
   }
 
@@ -158,20 +154,16 @@ final class AttentionBlocks {
   }
 
   /// Returns the first runs of all packed sequences, the second ones, and so on.
-  private static Collection<Positions> classes(Attend whole) {
+  private static Collection<Tokens> classes(Attend whole) {
     var packing = whole.spec().packing();
     var counts = new HashMap<Integer, Integer>();
     var classes = new TreeMap<Integer, List<Run>>();
     for (var run : whole.queries().runs()) {
       int before = counts.getOrDefault(packing.at(run.first()), 0);
-      counts.merge(packing.at(run.end() - 1), 1, Integer::sum);
+      counts.merge(packing.at(run.last()), 1, Integer::sum);
       classes.computeIfAbsent(before, _ -> new ArrayList<>()).add(run);
     }
-    return classes.values().stream().map(Positions::new).toList();
-  }
-
-  private static Slice slice(Run run) {
-    return new Slice(run.row(), run.length());
+    return classes.values().stream().map(Tokens::new).toList();
   }
 
   private static Slice all(Region region) {
@@ -180,7 +172,7 @@ final class AttentionBlocks {
 
   /// Returns the block of some rows and some keys.
   private static Attend part(
-      Attend whole, Slice rows, Positions queries, Slice keys, boolean continued) {
+      Attend whole, Slice rows, Tokens queries, Slice keys, boolean continued) {
     return new Attend(
         whole.lane(),
         whole.chunk(),
@@ -197,7 +189,7 @@ final class AttentionBlocks {
   private static AttendGradient part(
       AttendGradient whole,
       Slice rows,
-      Positions queries,
+      Tokens queries,
       Slice keys,
       boolean continuesQuery,
       boolean continuesKeys) {

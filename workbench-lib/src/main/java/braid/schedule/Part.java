@@ -6,6 +6,7 @@ import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.model.Problem;
+import braid.model.Tokens;
 import braid.schedule.Buffer.Shape;
 import java.util.List;
 import java.util.Locale;
@@ -126,7 +127,7 @@ public enum Part {
   private Shape shape(Problem problem, int ranks, int rank) {
     return switch (problem) {
       case GemmSpec spec -> shape(spec, ranks, rank);
-      case AttentionSpec spec -> new Shape(Tokens.of(spec, ranks, rank).rows(), columns(spec));
+      case AttentionSpec spec -> new Shape(Tokens.of(spec, ranks, rank).count(), columns(spec));
       case AttentionGradientSpec spec -> shape(spec.forward(), ranks, rank);
     };
   }

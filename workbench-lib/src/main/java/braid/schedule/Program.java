@@ -1,7 +1,7 @@
 package braid.schedule;
 
 import braid.model.AttentionSpec;
-import braid.model.Positions;
+import braid.model.Tokens;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.AttendGradient;
@@ -205,10 +205,10 @@ public final class Program {
             chunk,
             spec,
             query,
-            Positions.from(queryPosition, query.rows()),
+            Tokens.from(queryPosition, query.rows()),
             key,
             value,
-            Positions.from(keyPosition, key.rows()),
+            Tokens.from(keyPosition, key.rows()),
             result,
             continued));
   }

@@ -1,6 +1,7 @@
 package braid.schedule;
 
 import braid.model.BraidException;
+import braid.model.Tokens;
 
 /// Consecutive rows of a buffer on one rank; there may be none. Copies may take consecutive columns
 /// of them; all other steps take all columns.
@@ -34,6 +35,11 @@ public record Region(Buffer buffer, int rank, long row, long rows, long column, 
   /// Returns other rows of the same columns.
   public Region rows(Slice other) {
     return new Region(buffer, rank, other.start(), other.length(), column, columns);
+  }
+
+  /// Returns the rows of a run, of tokens whose row 0 is the first row of this region.
+  public Region tokens(Tokens.Run run) {
+    return rows(Slice.rows(run).shifted(row));
   }
 
   /// Returns other columns of the same rows.

@@ -1,6 +1,7 @@
 package braid.schedule;
 
 import braid.model.BraidException;
+import braid.model.Tokens;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -18,6 +19,16 @@ public record Slice(long start, long length) {
     long longer = total % parts;
     return new Slice(
         index * shortest + Math.min(index, longer), shortest + (index < longer ? 1 : 0));
+  }
+
+  /// Returns the rows of a run.
+  public static Slice rows(Tokens.Run run) {
+    return new Slice(run.row(), run.length());
+  }
+
+  /// Returns the rows from the first token to the last.
+  public static Slice rows(Tokens tokens) {
+    return new Slice(tokens.firstRow(), tokens.endRow() - tokens.firstRow());
   }
 
   /// Joins those of some ranges, in order of their starts, that overlap or follow each other.

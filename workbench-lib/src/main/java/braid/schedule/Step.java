@@ -3,8 +3,8 @@ package braid.schedule;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.Collective;
-import braid.model.Positions;
 import braid.model.Stage;
+import braid.model.Tokens;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -197,16 +197,16 @@ public sealed interface Step {
       int chunk,
       AttentionSpec spec,
       Region query,
-      Positions queries,
+      Tokens queries,
       Region key,
       Region value,
-      Positions keys,
+      Tokens keys,
       Partial result,
       boolean continued)
       implements Step {
     /// Returns the number of pairs of a query and a key that it sees.
     public double pairs() {
-      return Positions.count(spec, queries, keys);
+      return Tokens.count(spec, queries, keys);
     }
 
     @Override

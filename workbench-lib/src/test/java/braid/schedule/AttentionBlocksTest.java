@@ -1,12 +1,13 @@
 package braid.schedule;
 
+import static braid.internal.selftest.AttentionCase.canDivide;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.DType;
-import braid.model.Positions;
 import braid.model.TokenLayout;
+import braid.model.Tokens;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Gradients;
@@ -29,16 +30,16 @@ class AttentionBlocksTest {
 
   private static Case drawn(SplittableRandom random) {
     var layouts = List.of(TokenLayout.values());
-    var layout = layouts.get(random.nextInt(layouts.size()));
-    var plain = AttentionSpec.of(60, 1, 2).layout(layout);
+    var plain = AttentionSpec.of(60, 1, 2).layout(layouts.get(random.nextInt(layouts.size())));
     var causal = random.nextInt(4) == 0 ? plain : plain.causal();
-    var spec =
+    var drawn =
         (causal.isCausal() && random.nextInt(3) == 0
                 ? causal.window(1 + random.nextInt(12))
                 : causal)
             .packed(new int[] {0, 17, 30, 30, 52}, new int[] {0, 20, 33, 35, 60});
-    var queries = Tokens.of(spec, RANKS, random.nextInt(RANKS)).positions();
-    var keys = Tokens.of(spec, RANKS, random.nextInt(RANKS)).positions();
+    var spec = canDivide(drawn, RANKS) ? drawn : drawn.layout(TokenLayout.ZIGZAG);
+    var queries = Tokens.of(spec, RANKS, random.nextInt(RANKS));
+    var keys = Tokens.of(spec, RANKS, random.nextInt(RANKS));
     long rows = queries.endRow();
     long keyRows = keys.endRow();
     var attend =
@@ -72,7 +73,7 @@ class AttentionBlocksTest {
 
   /// Counts how often each pair is computed, and checks the positions of rows.
   private static void count(Attend whole, Attend block, int[][] times) {
-    assertThat(Positions.pairs(block.spec(), block.queries(), block.keys())).isPresent();
+    assertThat(Tokens.pairs(block.spec(), block.queries(), block.keys())).isPresent();
     for (var run : block.queries().runs()) {
       for (long row = run.row(); row < run.endRow(); row++) {
         long at = block.query().row() + row;
@@ -148,6 +149,23 @@ class AttentionBlocksTest {
         begun[(int) row]++;
       } else {
         assertThat(begun[(int) row]).isEqualTo(all ? 0 : 1);
+      }
+    }
+  }
+
+  @Test
+  void aStripedRankAttendsToEachPeerInOneStep() {
+    for (var causal : List.of(AttentionSpec.of(400, 2, 4).causal(), AttentionSpec.of(400, 2, 4))) {
+      for (var spec : List.of(causal, causal.packed(0, 1, 150, 152, 400))) {
+        var striped = spec.layout(TokenLayout.STRIPED);
+        for (int rank = 0; rank < RANKS; rank++) {
+          assertThat(Schedule.of(striped, ContextParallel.ring(), RANKS).steps(rank))
+              .filteredOn(Attend.class::isInstance)
+              .hasSize(RANKS);
+          assertThat(Schedule.of(striped.backward(), ContextParallel.ring(), RANKS).steps(rank))
+              .filteredOn(AttendGradient.class::isInstance)
+              .hasSize(RANKS);
+        }
       }
     }
   }

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.DType;
-import braid.model.Positions;
+import braid.model.Tokens;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Merge;
@@ -60,7 +60,7 @@ class AttentionMistakesTest {
         of.chunk(),
         spec,
         of.query(),
-        Positions.from(queryPosition, of.query().rows()),
+        Tokens.from(queryPosition, of.query().rows()),
         of.key(),
         value,
         of.keys(),

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.Capabilities;
+import braid.internal.selftest.AttentionCase;
 import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.PipelineCases;
 import braid.model.AttentionSpec;
@@ -59,6 +60,9 @@ class LibrarySchedulesTest {
         continue;
       }
       for (var masked : List.of(spec, spec.causal(), spec.causal().window(5))) {
+        if (!AttentionCase.canDivide(masked, ranks)) {
+          continue;
+        }
         for (var library : LIBRARIES) {
           for (var tuning :
               List.of(

@@ -1,6 +1,6 @@
 package braid.schedule;
 
-import braid.model.Positions;
+import braid.model.Tokens;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Copy;
@@ -225,10 +225,10 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
         of.continued());
   }
 
-  private static Positions moved(Positions of, long by) {
-    return new Positions(
+  private static Tokens moved(Tokens of, long by) {
+    return new Tokens(
         of.runs().stream()
-            .map(run -> new Positions.Run(run.row(), run.first() + by, run.length()))
+            .map(run -> new Tokens.Run(run.row(), run.first() + by, run.length()))
             .toList());
   }
 

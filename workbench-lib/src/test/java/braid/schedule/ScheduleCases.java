@@ -1,7 +1,7 @@
 package braid.schedule;
 
+import static braid.internal.selftest.AttentionCase.canDivide;
 import static braid.internal.selftest.AttentionCase.dividesSequences;
-import static braid.internal.selftest.AttentionCase.givesEachRankTokens;
 
 import braid.Capabilities;
 import braid.model.AttentionSpec;
@@ -182,7 +182,7 @@ final class ScheduleCases {
                 padded(spec.causal().window(5)),
                 spec.causal().window(5).dtype(DType.BF16))) {
           boolean isSame = masked.packing().isSingle() && dividesSequences(layout);
-          if (!isSame && givesEachRankTokens(masked, ranks)) {
+          if (!isSame && canDivide(masked, ranks)) {
             add(cases, masked, way.method(), ranks, random);
           }
         }
@@ -246,7 +246,7 @@ final class ScheduleCases {
     var divided = spec.heads(spec.heads() * sharing, spec.kvHeads() * sharing);
     for (int splits : ranks <= ALL_CASES_RANKS ? List.of(1, 2, 4) : List.of(spec.kvHeads())) {
       for (int streams : ranks <= ALL_CASES_RANKS ? List.of(1, 2, 3) : List.of(1)) {
-        if (spec.kvHeads() % splits == 0 && streams <= splits) {
+        if (spec.kvHeads() % splits == 0 && streams <= splits && canDivide(divided, how, ranks)) {
           cases.add(new AttentionCase(divided, how.splits(splits).streams(streams), ranks));
         }
       }

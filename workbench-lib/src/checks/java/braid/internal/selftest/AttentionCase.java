@@ -180,7 +180,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
       int ranks) {
     int sharing = method.headRanks(ranks);
     for (int draw = 1; ; draw++) {
-      var part = spec(random, isPacked, tokens.getAsInt(), ranks);
+      var drawn = spec(random, isPacked, tokens.getAsInt(), ranks);
+      var part = canDivide(drawn, method, ranks) ? drawn : drawn.layout(TokenLayout.ZIGZAG);
       var whole = part.heads(part.heads() * sharing, part.kvHeads() * sharing);
       if ((long) whole.sequence() * whole.sequence() * whole.heads() * whole.headSize()
               <= MOST_PRODUCTS
@@ -248,7 +249,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
           case 1 -> spec.causal().window(1 + random.nextInt(tokens));
           default -> spec.causal();
         };
-    return givesEachRankTokens(masked, ranks) ? masked : masked.layout(TokenLayout.ZIGZAG);
+    return canDivide(masked, ranks) ? masked : masked.layout(TokenLayout.ZIGZAG);
   }
 
   /// Divides the tokens into some sequences, with or without padding.
@@ -485,6 +486,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
             .flatMap(i -> IntStream.range(padded.get(i - 1), padded.get(i)))
             .toArray();
       }
+      case STRIPED ->
+          IntStream.range(0, spec.sequence()).filter(each -> each % ranks == rank).toArray();
     };
   }
 
@@ -545,9 +548,18 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     return layout == TokenLayout.PER_SEQUENCE || layout == TokenLayout.WHOLE_SEQUENCES;
   }
 
-  /// Returns whether every rank has tokens.
-  public static boolean givesEachRankTokens(AttentionSpec spec, int ranks) {
-    return IntStream.range(0, ranks).allMatch(rank -> positions(spec, ranks, rank).length > 0);
+  /// Returns whether ranks that exchange keys can divide the tokens: every rank has some, and
+  /// stripes have no window.
+  public static boolean canDivide(AttentionSpec spec, int ranks) {
+    boolean masked = ranks == 1 || spec.layout() != TokenLayout.STRIPED || spec.window() == 0;
+    return masked
+        && IntStream.range(0, ranks).allMatch(rank -> positions(spec, ranks, rank).length > 0);
+  }
+
+  /// Returns whether a method can divide the tokens: heads are not exchanged in stripes.
+  public static boolean canDivide(AttentionSpec spec, ContextParallel method, int ranks) {
+    return canDivide(spec, ranks)
+        && (spec.layout() != TokenLayout.STRIPED || method.headRanks(ranks) == 1);
   }
 
   private int[] positions(ProcessGroup group) {

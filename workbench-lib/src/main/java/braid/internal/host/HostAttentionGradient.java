@@ -4,7 +4,7 @@ import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionTile;
 import braid.internal.work.Matrix;
 import braid.model.DType;
-import braid.model.Positions;
+import braid.model.Tokens;
 import braid.natives.Blas;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -178,7 +178,7 @@ final class HostAttentionGradient implements AutoCloseable {
 
     /// Returns the end of a tile from `from` on: either all or none of it is padding, which may
     /// hold anything. Multiplied by a weight of 0, a NaN remains.
-    private int end(Positions positions, int from, int most, int all) {
+    private int end(Tokens positions, int from, int most, int all) {
       long end = positions.endOfKind(gradient.block().spec(), from);
       return (int) Math.min(Math.min(from + most, all), end);
     }

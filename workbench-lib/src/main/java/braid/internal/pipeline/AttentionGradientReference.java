@@ -2,9 +2,9 @@ package braid.internal.pipeline;
 
 import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
+import braid.model.Tokens;
 import braid.schedule.Part;
 import braid.schedule.Step;
-import braid.schedule.Tokens;
 import java.util.Arrays;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
@@ -117,8 +117,8 @@ final class AttentionGradientReference {
     var queryGradients = parts.loaded(Part.QUERY_GRADIENT);
     var keyGradients = parts.loaded(Part.KEY_GRADIENT);
     var valueGradients = parts.loaded(Part.VALUE_GRADIENT);
-    for (int row = 0; row < tokens.rows(); row++) {
-      int position = (int) tokens.position(row);
+    for (int row = 0; row < tokens.count(); row++) {
+      int position = (int) tokens.at(row);
       for (int head = 0; head < spec.heads(); head++) {
         long pairs = ofQuery(position, head);
         var wrong =
@@ -246,7 +246,7 @@ final class AttentionGradientReference {
         return AttentionReference.wrong(
             plan.place().rank(),
             "%s[%d, %d]".formatted(part, row, head * headSize + c),
-            (int) tokens.position(row),
+            (int) tokens.at(row),
             head,
             got,
             sum.sums[c],

@@ -3,9 +3,9 @@ package braid.internal.pipeline;
 import braid.model.AttentionSpec;
 import braid.model.BackendKind;
 import braid.model.DType;
+import braid.model.Tokens;
 import braid.schedule.Part;
 import braid.schedule.Step;
-import braid.schedule.Tokens;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.Optional;
@@ -156,7 +156,7 @@ final class AttentionReference {
     var queries = parts.loaded(Part.QUERY);
     var outputs = parts.loaded(Part.OUTPUT);
     var statistics = parts.loaded(Part.LSE);
-    for (int row = 0; row < tokens.rows(); row++) {
+    for (int row = 0; row < tokens.count(); row++) {
       for (int head = 0; head < spec.heads(); head++) {
         int index = row * spec.heads() + head;
         var wrong = compare(row, head, queries, outputs, statistics[index], given);
@@ -173,7 +173,7 @@ final class AttentionReference {
     int headSize = spec.headSize();
     int query = (row * spec.heads() + head) * headSize;
     int kvHead = head / spec.group();
-    int position = (int) tokens.position(row);
+    int position = (int) tokens.at(row);
     int first = (int) spec.firstSeen(position);
     int end = (int) spec.lastSeen(position) + 1;
     if (first >= end) {

@@ -1,8 +1,8 @@
 package braid.internal.pipeline;
 
 import braid.model.AttentionSpec;
+import braid.model.Tokens;
 import braid.schedule.Part;
-import braid.schedule.Tokens;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 
@@ -21,7 +21,7 @@ record SequenceParts(Plan plan, Peers peers, AttentionSpec spec) {
     int ranks = plan.place().size();
     int columns = plan.matrix(part).columns();
     long most =
-        IntStream.range(0, ranks).mapToLong(rank -> tokens(rank).rows()).max().orElseThrow();
+        IntStream.range(0, ranks).mapToLong(rank -> tokens(rank).count()).max().orElseThrow();
     var parts =
         peers
             .gatherAll()
@@ -30,13 +30,13 @@ record SequenceParts(Plan plan, Peers peers, AttentionSpec spec) {
                 Arrays.copyOf(loaded(part), Math.toIntExact(most * columns)));
     var all = new float[Math.multiplyExact(spec.sequence(), columns)];
     for (int rank = 0; rank < ranks; rank++) {
-      for (var run : tokens(rank).runs()) {
+      for (var run : tokens(rank).consecutive()) {
         System.arraycopy(
             parts.get(rank),
             (int) run.row() * columns,
             all,
-            (int) run.positions().start() * columns,
-            (int) run.positions().length() * columns);
+            (int) run.first() * columns,
+            (int) run.length() * columns);
       }
     }
     return all;

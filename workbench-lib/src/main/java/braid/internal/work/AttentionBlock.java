@@ -1,7 +1,7 @@
 package braid.internal.work;
 
 import braid.model.AttentionSpec;
-import braid.model.Positions;
+import braid.model.Tokens;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -13,10 +13,10 @@ import java.util.List;
 public record AttentionBlock(
     AttentionSpec spec,
     Matrix query,
-    Positions queries,
+    Tokens queries,
     Matrix key,
     Matrix value,
-    Positions keys,
+    Tokens keys,
     Part result,
     boolean continued) {
   /// The attention of rows to some keys: the output, and the log-sum-exp (LSE) in fp32.
@@ -48,10 +48,10 @@ public record AttentionBlock(
     this(
         spec,
         query,
-        Positions.from(queryPosition, query.rows()),
+        Tokens.from(queryPosition, query.rows()),
         key,
         value,
-        Positions.from(keyPosition, key.rows()),
+        Tokens.from(keyPosition, key.rows()),
         result,
         continued);
   }
@@ -113,11 +113,11 @@ public record AttentionBlock(
       return List.of(this);
     }
     var pairs =
-        Positions.pairs(spec, queries, keys)
+        Tokens.pairs(spec, queries, keys)
             .orElseThrow(
                 () -> new IllegalArgumentException("one block must be divided: " + queries));
     var blocks = new ArrayList<AttentionBlock>();
-    var none = new Positions.Run(0, keys.first(), 0);
+    var none = new Tokens.Run(0, keys.first(), 0);
     long row = 0;
     for (var pair : pairs) {
       addEmpty(row, pair.rows().row(), none, blocks);
@@ -128,13 +128,13 @@ public record AttentionBlock(
     return blocks;
   }
 
-  private void addEmpty(long row, long end, Positions.Run none, List<AttentionBlock> blocks) {
+  private void addEmpty(long row, long end, Tokens.Run none, List<AttentionBlock> blocks) {
     if (row < end && !continued) {
-      blocks.add(part(new Positions.Run(row, queries.at(row), end - row), none));
+      blocks.add(part(new Tokens.Run(row, queries.at(row), end - row), none));
     }
   }
 
-  private AttentionBlock part(Positions.Run rows, Positions.Run keyRows) {
+  private AttentionBlock part(Tokens.Run rows, Tokens.Run keyRows) {
     int first = (int) rows.row();
     int count = (int) rows.length();
     return new AttentionBlock(
@@ -165,6 +165,6 @@ public record AttentionBlock(
 
   /// Number of multiplications and additions.
   public long flops() {
-    return Math.round(4 * Positions.count(spec, queries, keys) * spec.heads() * spec.headSize());
+    return Math.round(4 * Tokens.count(spec, queries, keys) * spec.heads() * spec.headSize());
   }
 }

@@ -4,7 +4,7 @@ import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.DType;
 import braid.model.GemmSpec;
-import braid.model.Positions;
+import braid.model.Tokens;
 import braid.schedule.Buffer;
 import braid.schedule.Finish;
 import braid.schedule.Goal;
@@ -176,7 +176,8 @@ final class Declarations {
           region, region.rank());
     } else if (!region.hasAllColumns() && !(step instanceof Copy)) {
       finding(
-          "only copies take some of the columns but it takes %s of %d; copy them to a buffer of their own",
+          "only copies take some of the columns but it takes %s of %d; copy them to a buffer of"
+              + " their own",
           region, buffer.columns(region.rank()));
     }
   }
@@ -281,7 +282,7 @@ final class Declarations {
     }
     checkPositions(attend.query(), attend.queries(), spec, some);
     checkPositions(attend.key(), attend.keys(), spec, false);
-    if (Positions.pairs(spec, attend.queries(), attend.keys()).isEmpty()) {
+    if (Tokens.pairs(spec, attend.queries(), attend.keys()).isEmpty()) {
       finding(
           "its positions are those of several blocks; add it by Program.attend, which divides it");
     }
@@ -325,7 +326,7 @@ final class Declarations {
   }
 
   /// @param some true if rows without a position are left as they are
-  private void checkPositions(Region rows, Positions positions, AttentionSpec spec, boolean some) {
+  private void checkPositions(Region rows, Tokens positions, AttentionSpec spec, boolean some) {
     if (!positions.areWithin(spec.sequence())) {
       finding(
           "positions are 0..%d but %s has %d..%d",

@@ -1,11 +1,10 @@
 package braid.schedule.check;
 
 import braid.model.AttentionSpec;
-import braid.model.Positions;
+import braid.model.Tokens;
 import braid.schedule.Finish;
 import braid.schedule.Part;
 import braid.schedule.Region;
-import braid.schedule.Slice;
 import braid.schedule.Step;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
@@ -39,7 +38,7 @@ final class Evaluation {
   private final int number;
 
   /// Rows of one side of an attention that are used together, and their positions.
-  private record Side(Positions positions, List<Region> regions) {}
+  private record Side(Tokens positions, List<Region> regions) {}
 
   Evaluation(Flow flow, Contents contents, int number) {
     this.flow = flow;
@@ -150,8 +149,8 @@ final class Evaluation {
     var result = attend.result();
     var queries = new Side(attend.queries(), List.of(attend.query()));
     var keys = new Side(attend.keys(), List.of(attend.key(), attend.value()));
-    for (var run : attend.queries().runs()) {
-      var rows = new Partial(rows(result.output(), run), rows(result.lse(), run));
+    for (var run : attend.queries().consecutive()) {
+      var rows = new Partial(result.output().tokens(run), result.lse().tokens(run));
       var parts = new ArrayList<List<Piece>>();
       parts.add(attended(attend.spec(), Part.OUTPUT, queries, run, keys, rows.output()));
       if (attend.continued()) {
@@ -159,10 +158,6 @@ final class Evaluation {
       }
       write(rows, parts);
     }
-  }
-
-  private static Region rows(Region region, Positions.Run run) {
-    return region.rows(new Slice(region.row() + run.row(), run.length()));
   }
 
   private void differentiate(AttendGradient gradient) {
@@ -185,8 +180,8 @@ final class Evaluation {
 
   private void addGradient(
       Part part, AttentionSpec spec, Side own, Side others, Region out, boolean continued) {
-    for (var run : own.positions().runs()) {
-      var rows = rows(out, run);
+    for (var run : own.positions().consecutive()) {
+      var rows = out.tokens(run);
       var terms = new ArrayList<List<Piece>>();
       terms.add(attended(spec, part, own, run, others, rows));
       if (continued) {
@@ -198,9 +193,9 @@ final class Evaluation {
 
   /// Returns the result of attention of one run in the rows of `out`, by those of the other side.
   private List<Piece> attended(
-      AttentionSpec spec, Part part, Side own, Positions.Run run, Side others, Region out) {
+      AttentionSpec spec, Part part, Side own, Tokens.Run run, Side others, Region out) {
     var seen =
-        others.positions().runs().stream()
+        others.positions().consecutive().stream()
             .flatMap(each -> together(others, each, each.first()).stream())
             .toList();
     return Piece.mapped(
@@ -209,10 +204,10 @@ final class Evaluation {
   }
 
   /// Returns the rows of a run of one side in rows from `first` on.
-  private List<Piece> together(Side side, Positions.Run run, long first) {
+  private List<Piece> together(Side side, Tokens.Run run, long first) {
     var all = new ArrayList<List<Piece>>();
     for (var region : side.regions()) {
-      var rows = rows(region, run);
+      var rows = region.tokens(run);
       all.add(read(rows).stream().map(each -> each.moved(first - rows.row(), 0)).toList());
     }
     return Piece.combined(all, Together::new);

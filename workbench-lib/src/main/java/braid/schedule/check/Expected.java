@@ -6,6 +6,7 @@ import braid.model.Collective;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.model.Problem;
+import braid.model.Tokens;
 import braid.schedule.Goal;
 import braid.schedule.Part;
 import braid.schedule.Port;
@@ -13,7 +14,6 @@ import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Shares;
 import braid.schedule.Slice;
-import braid.schedule.Tokens;
 import braid.schedule.check.Value.Applied;
 import braid.schedule.check.Value.Attended;
 import braid.schedule.check.Value.Origin;
@@ -261,7 +261,7 @@ final class Expected {
     var queryBlocks = blocks(spec, queries);
     var keyBlocks = blocks(spec, keys);
     for (int rank = 0; rank < ranks; rank++) {
-      for (var run : Tokens.of(spec, ranks, rank).runs()) {
+      for (var run : Tokens.of(spec, ranks, rank).consecutive()) {
         for (int i = 0; i < parts.size(); i++) {
           boolean ofKeys = parts.get(i) == Part.KEY || parts.get(i) == Part.VALUE;
           var result = out.get(i).get(rank);
@@ -271,12 +271,12 @@ final class Expected {
           }
           outputs.add(
               new Output(
-                  result.at(run.rows()),
+                  result.at(Slice.rows(run)),
                   new Attended(
                       spec,
                       parts.get(i),
                       new Together(row),
-                      run.positions().start() - run.row() - result.region().row(),
+                      run.first() - run.row() - result.region().row(),
                       0,
                       ofKeys ? queryBlocks : keyBlocks)));
         }
@@ -288,13 +288,13 @@ final class Expected {
   private List<Piece> blocks(AttentionSpec spec, List<List<PortRows>> parts) {
     var blocks = new ArrayList<Piece>();
     for (int rank = 0; rank < ranks; rank++) {
-      for (var run : Tokens.of(spec, ranks, rank).runs()) {
+      for (var run : Tokens.of(spec, ranks, rank).consecutive()) {
         var row = new ArrayList<Value>();
         for (var part : parts) {
           var own = part.get(rank);
-          row.add(own.atDistance(own.region().row() + run.row() - run.positions().start()));
+          row.add(own.atDistance(own.region().row() + run.row() - run.first()));
         }
-        blocks.add(new Piece(run.positions(), new Together(row)));
+        blocks.add(new Piece(new Slice(run.first(), run.length()), new Together(row)));
       }
     }
     return blocks;

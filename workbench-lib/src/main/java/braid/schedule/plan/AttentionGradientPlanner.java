@@ -6,6 +6,7 @@ import braid.model.ChunkOrder;
 import braid.model.ContextParallel;
 import braid.model.ContextParallel.Method;
 import braid.model.DType;
+import braid.model.Tokens;
 import braid.schedule.Buffer;
 import braid.schedule.Buffer.Shape;
 import braid.schedule.Finish;
@@ -17,13 +18,14 @@ import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Slice;
 import braid.schedule.Step;
-import braid.schedule.Tokens;
 import braid.schedule.plan.FetchedKeys.Turns;
 import braid.schedule.plan.GradientBlocks.Queries;
 import braid.schedule.plan.ReturnedGradients.Message;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.IntFunction;
 import java.util.function.Predicate;
 import java.util.stream.IntStream;
@@ -114,11 +116,11 @@ final class AttentionGradientPlanner {
   }
 
   /// Returns the shapes of sums; ranks without a run of several blocks need none.
-  private List<Shape> summed(Buffer like, IntFunction<List<Tokens.Run>> ofOneBlock) {
+  private List<Shape> summed(Buffer like, IntFunction<Tokens> ofOneBlock) {
     return Buffer.shapes(
         ranks,
         rank -> {
-          boolean all = ofOneBlock.apply(rank).equals(Tokens.of(spec, ranks, rank).runs());
+          boolean all = ofOneBlock.apply(rank).equals(Tokens.of(spec, ranks, rank));
           return new Shape(all ? 0 : like.rows(rank), like.columns(rank));
         });
   }
@@ -145,12 +147,12 @@ final class AttentionGradientPlanner {
     private final Turns turns;
 
     /// Runs whose gradient of the query, and of key and value, is that of one block.
-    private final List<Tokens.Run> seeingNoOther;
+    private final Set<Tokens.Run> seeingNoOther;
 
-    private final List<Tokens.Run> seenByNoOther;
+    private final Set<Tokens.Run> seenByNoOther;
 
     /// Runs whose gradients are computed together: in consecutive rows, and alike in that.
-    private final List<List<Tokens.Run>> groups;
+    private final List<Tokens> groups;
 
     /// Gradients of the query by the keys of each lane.
     private final List<GradientBlocks> blocks;
@@ -163,12 +165,14 @@ final class AttentionGradientPlanner {
       this.returned = returnedGradients.of(program);
       this.units = others.units();
       this.turns = Turns.of(fetched.slots(), units, this::hasParts);
-      this.seeingNoOther = Tokens.seeingNoOther(spec, ranks, rank);
-      this.seenByNoOther = Tokens.seenByNoOther(spec, ranks, rank);
-      this.groups =
-          Tokens.groups(
-              tokens.runs(),
-              run -> List.of(seeingNoOther.contains(run), seenByNoOther.contains(run)));
+      var seeing = Set.copyOf(Tokens.seeingNoOther(spec, ranks, rank).runs());
+      var seen = Set.copyOf(Tokens.seenByNoOther(spec, ranks, rank).runs());
+      var alike =
+          Tokens.groups(tokens.runs(), run -> List.of(seeing.contains(run), seen.contains(run)));
+      boolean few = alike.size() <= AttentionPlanner.MOST_GROUPS;
+      this.seeingNoOther = few ? seeing : Set.of();
+      this.seenByNoOther = few ? seen : Set.of();
+      this.groups = few ? alike : List.of(tokens);
       this.blocks = queryGradients.stream().map(this::blocks).toList();
     }
 
@@ -178,7 +182,7 @@ final class AttentionGradientPlanner {
           spec,
           groups,
           new Queries(query, output, lse, outputGradient),
-          group -> seeingNoOther.containsAll(group) ? queryGradient : gradient);
+          group -> seeingNoOther.contains(group.runs().getFirst()) ? queryGradient : gradient);
     }
 
     /// A ring: while a chunk is attended to, the next is fetched, and the gradients of the one
@@ -280,7 +284,12 @@ final class AttentionGradientPlanner {
         attend(unit);
       }
       if (!each.sums().isEmpty()) {
-        returned.add(adder, isOf(each), part(unit), each::rows, each.seen()::contains);
+        returned.add(
+            adder,
+            isOf(each),
+            part(unit),
+            Piece::fetchedRows,
+            new HashSet<>(each.seen())::contains);
       }
       if (hasParts(each)) {
         send(unit);
@@ -310,7 +319,7 @@ final class AttentionGradientPlanner {
           Tokens.groups(
               tokens.runs(),
               run -> seenByNoOther.contains(run) ? seeingNoOther.contains(run) ? 2 : 1 : 0)) {
-        boolean alone = seenByNoOther.containsAll(own);
+        boolean alone = seenByNoOther.contains(own.runs().getFirst());
         blocks.getFirst().attend(lanes.getFirst(), 0, own, fetched.own(), alone ? gradients : sums);
       }
     }
@@ -334,8 +343,7 @@ final class AttentionGradientPlanner {
             unit + 1,
             how.neighborsOnly() ? next : owner,
             message -> message.owner() == owner && message.chunk() == each.chunk(),
-            part(unit),
-            each::rows);
+            part(unit));
       }
     }
 
@@ -347,18 +355,11 @@ final class AttentionGradientPlanner {
       }
       if (!sums.equals(gradients)) {
         var summed = tokens.runs().stream().filter(run -> !seenByNoOther.contains(run)).toList();
-        // Runs are in rows one after another.
-        boolean all = summed.equals(tokens.runs());
-        var rows = all ? List.of(new Slice(0, tokens.rows())) : rows(summed);
-        for (var some : rows) {
+        for (var some : Slice.joined(summed.stream().map(Slice::rows).toList())) {
           round(sums.key(), gradients.key(), some);
           round(sums.value(), gradients.value(), some);
         }
       }
-    }
-
-    private static List<Slice> rows(List<Tokens.Run> runs) {
-      return runs.stream().map(Tokens.Run::rows).toList();
     }
 
     private void round(Buffer from, Buffer to, Slice rows) {
@@ -370,11 +371,14 @@ final class AttentionGradientPlanner {
     private void merge() {
       var first = lanes.getFirst();
       for (var group : groups) {
-        var rows = Tokens.rows(group);
+        var rows = Slice.rows(group);
         var all = new ArrayList<Region>();
         for (int lane = 0; lane < lanes.size(); lane++) {
           if (blocks.get(lane).hasBegun(group)) {
-            var sum = seeingNoOther.containsAll(group) ? queryGradient : queryGradients.get(lane);
+            var sum =
+                seeingNoOther.contains(group.runs().getFirst())
+                    ? queryGradient
+                    : queryGradients.get(lane);
             all.add(sum.on(rank, rows));
           }
         }

@@ -4,6 +4,7 @@ import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.ContextParallel.Method;
 import braid.model.DType;
+import braid.model.Tokens;
 import braid.schedule.Buffer;
 import braid.schedule.Buffer.Shape;
 import braid.schedule.Goal;
@@ -11,10 +12,10 @@ import braid.schedule.Lane;
 import braid.schedule.Part;
 import braid.schedule.Program;
 import braid.schedule.Schedule;
+import braid.schedule.Slice;
 import braid.schedule.Step;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.Partial;
-import braid.schedule.Tokens;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -23,13 +24,17 @@ import java.util.Set;
 
 /// Plans attention over a divided sequence. Every rank fetches the keys and values that its queries
 /// see, from their owners or from its neighbor in a ring, and computes with them as they arrive.
-/// Its own keys and values are used in place. Positions that no query of a rank sees are not
-/// fetched, unless a neighbor needs them.
+/// Its own keys and values are used in place. Tokens that no query of a rank sees are not fetched,
+/// unless a neighbor needs them.
 ///
 /// The result is accumulated block by block, in fp32. Each computing lane has its own partial
 /// result; those of the other lanes are merged into that of the first at the end. Queries that see
 /// keys of one block only have their result from it.
 final class AttentionPlanner {
+  /// Groups of runs up to which those of one block are computed apart: each group takes a step per
+  /// block of keys.
+  static final int MOST_GROUPS = 4;
+
   private final AttentionSpec spec;
   private final ContextParallel how;
   private final int ranks;
@@ -73,8 +78,7 @@ final class AttentionPlanner {
             ranks,
             rank -> {
               boolean all =
-                  Tokens.seeingNoOther(spec, ranks, rank)
-                      .equals(Tokens.of(spec, ranks, rank).runs());
+                  Tokens.seeingNoOther(spec, ranks, rank).equals(Tokens.of(spec, ranks, rank));
               return new Shape(all ? 0 : like.rows(rank), like.columns(rank));
             });
     return builder.add(new Buffer(name, DType.FP32, shapes, false, false));
@@ -89,13 +93,13 @@ final class AttentionPlanner {
     private final List<FetchedUnit> units;
 
     /// Runs of queries that only the block of their own keys attends to.
-    private final List<Tokens.Run> ofOneBlock;
+    private final Set<Tokens.Run> ofOneBlock;
 
     /// Runs that are attended to together: in consecutive rows, all or none of them of one block.
-    private final List<List<Tokens.Run>> groups;
+    private final List<Tokens> groups;
 
     /// Groups of which each lane has begun a partial result.
-    private final List<Set<List<Tokens.Run>>> begun = new ArrayList<>();
+    private final List<Set<Tokens>> begun = new ArrayList<>();
 
     OfRank(Program program) {
       this.program = program;
@@ -103,8 +107,11 @@ final class AttentionPlanner {
       this.tokens = Tokens.of(spec, program.ranks(), rank);
       this.others = fetched.of(program);
       this.units = others.units();
-      this.ofOneBlock = Tokens.seeingNoOther(spec, ranks, rank);
-      this.groups = Tokens.groups(tokens.runs(), ofOneBlock::contains);
+      var seeingNoOther = Set.copyOf(Tokens.seeingNoOther(spec, ranks, rank).runs());
+      var alike = Tokens.groups(tokens.runs(), seeingNoOther::contains);
+      boolean few = alike.size() <= MOST_GROUPS;
+      this.ofOneBlock = few ? seeingNoOther : Set.of();
+      this.groups = few ? alike : List.of(tokens);
       lanes.forEach(_ -> begun.add(new HashSet<>()));
     }
 
@@ -174,7 +181,7 @@ final class AttentionPlanner {
     }
 
     private void attendOwn() {
-      attend(lanes.getFirst(), 0, tokens.runs(), fetched.own());
+      attend(lanes.getFirst(), 0, tokens, fetched.own());
     }
 
     private void attend(int unit) {
@@ -186,34 +193,38 @@ final class AttentionPlanner {
     }
 
     /// Computes the attention of all queries that see any of the keys.
-    private void attend(Lane lane, int chunk, List<Tokens.Run> keys, KeyValue of) {
+    private void attend(Lane lane, int chunk, Tokens keys, KeyValue of) {
       int number = lanes.indexOf(lane);
       for (var group : groups) {
-        boolean own = keys.containsAll(group);
-        if (!own && !Tokens.positions(group).see(spec, Tokens.positions(keys))) {
+        boolean own = keys.haveRunsOf(group);
+        if (!own && !group.see(spec, keys)) {
           continue;
         }
         // Queries of one block have nothing to do with the other keys of this rank.
-        var seen = own && ofOneBlock.containsAll(group) ? group : keys;
+        var seen = own && isOfOneBlock(group) ? group : keys;
         program.attend(
             new Attend(
                 lane,
                 chunk,
                 spec,
-                query.on(rank, Tokens.rows(group)),
-                Tokens.positions(group),
-                of.key().on(rank, Tokens.rows(seen)),
-                of.value().on(rank, Tokens.rows(seen)),
-                Tokens.positions(seen),
+                query.on(rank, Slice.rows(group)),
+                group.fromFirstRow(),
+                of.key().on(rank, Slice.rows(seen)),
+                of.value().on(rank, Slice.rows(seen)),
+                seen.fromFirstRow(),
                 partial(number, group),
                 !begun.get(number).add(group)));
       }
     }
 
-    private Partial partial(int lane, List<Tokens.Run> group) {
-      var rows = Tokens.rows(group);
+    private boolean isOfOneBlock(Tokens group) {
+      return ofOneBlock.contains(group.runs().getFirst());
+    }
+
+    private Partial partial(int lane, Tokens group) {
+      var rows = Slice.rows(group);
       return new Partial(
-          (ofOneBlock.containsAll(group) ? output : outputs.get(lane)).on(rank, rows),
+          (isOfOneBlock(group) ? output : outputs.get(lane)).on(rank, rows),
           statistics.get(lane).on(rank, rows));
     }
 
@@ -227,7 +238,7 @@ final class AttentionPlanner {
             parts.add(partial(lane, group));
           }
         }
-        var rows = Tokens.rows(group);
+        var rows = Slice.rows(group);
         var result = new Partial(output.on(rank, rows), lse.on(rank, rows));
         if (!parts.equals(List.of(result))) {
           program.merge(first, Step.NO_CHUNK, parts, result);

@@ -6,6 +6,7 @@ import braid.model.ChunkOrder;
 import braid.model.Collective;
 import braid.model.ContextParallel;
 import braid.model.ContextParallel.Method;
+import braid.model.Tokens;
 import braid.schedule.Buffer;
 import braid.schedule.Buffer.Shape;
 import braid.schedule.Lane;
@@ -14,13 +15,13 @@ import braid.schedule.Program;
 import braid.schedule.Schedule;
 import braid.schedule.Slice;
 import braid.schedule.Step.Move;
-import braid.schedule.Tokens;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /// Keys and values that each rank fetches, unit by unit: directly from their owners, or from the
@@ -41,6 +42,11 @@ final class FetchedKeys {
 
   /// One pair of buffers per unit in flight in a ring, or one for the sequence.
   private final List<KeyValue> slots = new ArrayList<>();
+
+  /// Tokens and fetched units, by rank.
+  private final List<Tokens> tokens;
+
+  private final List<List<FetchedUnit>> units;
 
   /// Rows of a slot, by rank.
   private final List<Long> rows;
@@ -73,9 +79,10 @@ final class FetchedKeys {
     this.ranks = ranks;
     kv = new KeyValue(builder.symmetric(Part.KEY), builder.symmetric(Part.VALUE));
     comm = AttentionLanes.communication(builder, "comm", how);
+    tokens = IntStream.range(0, ranks).mapToObj(rank -> Tokens.of(spec, ranks, rank)).toList();
     route =
         how.neighborsOnly()
-            ? Optional.of(new RingRoute(spec, how, ranks, gradients))
+            ? Optional.of(new RingRoute(spec, how, tokens, gradients))
             : Optional.empty();
     boolean byLibrary = how.transport().isLibrary();
     if (byLibrary) {
@@ -85,6 +92,7 @@ final class FetchedKeys {
         byLibrary
             ? Optional.of(new LibraryLane(builder, comm, ranks, 2 * how.splits()))
             : Optional.empty();
+    units = IntStream.range(0, ranks).mapToObj(this::planned).toList();
     rows =
         route
             .map(around -> Collections.nCopies(ranks, around.mostRows()))
@@ -104,7 +112,7 @@ final class FetchedKeys {
 
   private void checkEqualParts() {
     for (int rank = 0; rank < ranks; rank++) {
-      long rows = Tokens.of(spec, ranks, rank).rows();
+      long rows = tokens.get(rank).count();
       if (rows * ranks != spec.sequence()) {
         throw new BraidException(
             "%s gathers equal parts, so each of %d ranks must have as many tokens but rank %d has %d of %d; take over(COPY_ENGINE)"
@@ -122,8 +130,11 @@ final class FetchedKeys {
     if (library.isPresent()) {
       return spec.sequence();
     }
-    var units = units(rank);
-    return units.stream().mapToLong(unit -> unit.layout().rows()).max().orElse(0);
+    return units.get(rank).stream()
+        .flatMap(unit -> unit.keys().stream())
+        .mapToLong(piece -> piece.fetchedRows().end())
+        .max()
+        .orElse(0);
   }
 
   /// Returns the shapes of a slot.
@@ -147,74 +158,78 @@ final class FetchedKeys {
 
   /// Returns what a rank fetches, in order.
   List<FetchedUnit> units(int rank) {
+    return units.get(rank);
+  }
+
+  private List<FetchedUnit> planned(int rank) {
     if (route.isPresent()) {
       return route.get().units(rank);
     }
     if (library.isPresent()) {
       return gatheredUnits(rank);
     }
-    var units = new ArrayList<FetchedUnit>();
+    var planned = new ArrayList<FetchedUnit>();
     var sources = new Neighbors(rank, ranks, ChunkOrder.PREVIOUS_FIRST).peers();
     if (how.method() == Method.RING) {
       for (int source : sources) {
         for (int chunk = 0; chunk < how.splits(); chunk++) {
-          var pieces = pieces(rank, source, chunk);
-          units.add(unit(chunk, pieces, Tokens.of(pieces.stream().map(Piece::positions).toList())));
+          planned.add(unit(chunk, List.of(source), seen(rank, source, chunk), 0));
         }
       }
     } else {
       // All chunks have one slot. The rows of each follow each other, by position.
-      var chunks = new ArrayList<List<Piece>>();
-      var rows = new ArrayList<Slice>();
+      long row = 0;
       for (int chunk = 0; chunk < how.splits(); chunk++) {
-        var pieces = new ArrayList<Piece>();
+        var seen = new ArrayList<Piece>();
         for (int source : sources) {
-          pieces.addAll(pieces(rank, source, chunk));
+          seen.addAll(seen(rank, source, chunk));
         }
-        chunks.add(pieces);
-        pieces.stream()
-            .map(Piece::positions)
-            .sorted(Comparator.comparingLong(Slice::start))
-            .forEach(rows::add);
-      }
-      var layout = Tokens.of(rows);
-      for (int chunk = 0; chunk < how.splits(); chunk++) {
-        units.add(unit(chunk, chunks.get(chunk), layout));
+        seen.sort(Comparator.comparingLong(piece -> piece.run().first()));
+        planned.add(unit(chunk, sources, seen, row));
+        row += seen.stream().mapToLong(Piece::length).sum();
       }
     }
-    units.removeIf(unit -> unit.keys().isEmpty());
-    return units;
+    planned.removeIf(unit -> unit.keys().isEmpty());
+    return planned;
+  }
+
+  /// Returns a unit of pieces in rows one after another.
+  private static FetchedUnit unit(int chunk, List<Integer> sources, List<Piece> pieces, long row) {
+    var keys = new ArrayList<Piece>();
+    for (var piece : pieces) {
+      keys.add(new Piece(piece.source(), piece.run(), row));
+      row += piece.length();
+    }
+    return unit(chunk, sources, keys);
+  }
+
+  private static FetchedUnit unit(int chunk, List<Integer> sources, List<Piece> keys) {
+    var having = keys.stream().map(Piece::source).collect(Collectors.toSet());
+    var owners = sources.stream().filter(having::contains).toList();
+    return new FetchedUnit(owners, chunk, 1, keys, keys, List.of());
   }
 
   /// Returns the chunks that a library gathers. Their rows are one chunk after the other, and in it
   /// those of all ranks, by rank.
   private List<FetchedUnit> gatheredUnits(int rank) {
-    var queries = Tokens.of(spec, ranks, rank);
-    var positions = new ArrayList<Slice>();
-    var chunks = new ArrayList<List<Piece>>();
+    var chunks = new ArrayList<FetchedUnit>();
+    var sources = IntStream.range(0, ranks).boxed().toList();
+    long row = 0;
     for (int chunk = 0; chunk < how.splits(); chunk++) {
-      var pieces = new ArrayList<Piece>();
-      for (int source = 0; source < ranks; source++) {
-        for (var run : Tokens.of(spec, ranks, source).runs()) {
-          var rows = run.rows().and(chunkRows(chunk));
-          var sent = rows.shifted(run.positions().start() - run.row());
-          if (sent.isEmpty()) {
-            continue;
+      var rows = chunkRows(chunk);
+      var keys = new ArrayList<Piece>();
+      for (int source : sources) {
+        for (var run : tokens.get(source).runs()) {
+          var sent = run.inRows(rows.start(), rows.end());
+          for (var seen : source == rank ? List.<Tokens.Run>of() : seen(rank, sent)) {
+            keys.add(new Piece(source, seen, row + seen.row() - sent.row()));
           }
-          positions.add(sent);
-          if (source != rank) {
-            for (var needed : queries.seen(spec, sent)) {
-              pieces.add(new Piece(source, run, needed));
-            }
-          }
+          row += sent.length();
         }
       }
-      chunks.add(pieces);
+      chunks.add(unit(chunk, sources, keys));
     }
-    var layout = Tokens.of(positions);
-    return IntStream.range(0, how.splits())
-        .mapToObj(chunk -> unit(chunk, chunks.get(chunk), layout))
-        .toList();
+    return chunks;
   }
 
   /// Returns the rows of each rank's own keys in a chunk that a library gathers.
@@ -222,24 +237,32 @@ final class FetchedKeys {
     return new Slice(0, spec.sequence() / ranks).part(how.splits(), chunk);
   }
 
-  private static FetchedUnit unit(int chunk, List<Piece> pieces, Tokens layout) {
-    var owners = pieces.stream().map(Piece::source).distinct().toList();
-    return new FetchedUnit(owners, chunk, 1, pieces, pieces, List.of(), layout);
+  /// Returns the keys of a run that a rank's queries see.
+  private List<Tokens.Run> seen(int rank, Tokens.Run keys) {
+    return keys.length() == 0 ? List.of() : tokens.get(rank).seen(spec, keys);
   }
 
   /// Returns the pieces of a chunk of a source that a rank's queries see.
-  List<Piece> pieces(int rank, int source, int chunk) {
+  private List<Piece> seen(int rank, int source, int chunk) {
     var pieces = new ArrayList<Piece>();
-    var queries = Tokens.of(spec, ranks, rank);
-    for (var run : Tokens.of(spec, ranks, source).runs()) {
-      for (var needed : queries.seen(spec, run.positions())) {
-        var positions = needed.part(how.splits(), chunk);
-        if (!positions.isEmpty()) {
-          pieces.add(new Piece(source, run, positions));
+    for (var run : tokens.get(source).runs()) {
+      for (var seen : seen(rank, run)) {
+        var part = seen.part(how.splits(), chunk);
+        if (part.length() > 0) {
+          pieces.add(new Piece(source, part, 0));
         }
       }
     }
     return pieces;
+  }
+
+  /// Returns the pieces of a chunk of an owner that a rank fetches.
+  List<Piece> pieces(int rank, int owner, int chunk) {
+    return units.get(rank).stream()
+        .filter(unit -> unit.chunk() == chunk && unit.owners().contains(owner))
+        .flatMap(unit -> unit.keys().stream())
+        .filter(piece -> piece.source() == owner)
+        .toList();
   }
 
   /// Returns the part of one rank.
@@ -265,9 +288,9 @@ final class FetchedKeys {
       this.program = program;
       this.rank = program.rank();
       this.previous = new Neighbors(rank, ranks, ChunkOrder.NEXT_FIRST).previous();
-      this.units = FetchedKeys.this.units(rank);
+      this.units = FetchedKeys.this.units.get(rank);
       this.turns = turns(units);
-      this.ofPrevious = route.isPresent() ? FetchedKeys.this.units(previous) : List.of();
+      this.ofPrevious = route.isPresent() ? FetchedKeys.this.units.get(previous) : List.of();
       this.turnsOfPrevious = turns(ofPrevious);
     }
 
@@ -323,7 +346,7 @@ final class FetchedKeys {
         var rows =
             unit.keys().stream()
                 .filter(piece -> piece.source() == owner)
-                .map(piece -> new KeyValue.Rows(piece.rows(), unit.rows(piece)));
+                .map(piece -> new KeyValue.Rows(piece.rows(), piece.fetchedRows()));
         moves.addAll(kv.moves(owner, rows.toList(), keys(number), rank));
       }
       return moves;
@@ -334,13 +357,12 @@ final class FetchedKeys {
       var unit = units.get(number);
       boolean first = unit.hops() == 1;
       var from = first ? kv : slots.get(turnsOfPrevious.slot(atPrevious(unit)));
-      var own = Tokens.of(spec, ranks, previous);
       var rows =
-          unit.blocks().stream()
+          unit.keys().stream()
               .map(
-                  block ->
+                  piece ->
                       new KeyValue.Rows(
-                          first ? own.rows(block.positions()) : block.rows(), block.rows()));
+                          first ? piece.rows() : piece.fetchedRows(), piece.fetchedRows()));
       return from.moves(previous, rows.toList(), keys(number), rank);
     }
 

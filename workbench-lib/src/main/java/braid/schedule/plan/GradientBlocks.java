@@ -1,13 +1,14 @@
 package braid.schedule.plan;
 
 import braid.model.AttentionSpec;
+import braid.model.Tokens;
 import braid.schedule.Buffer;
 import braid.schedule.Lane;
 import braid.schedule.Program;
+import braid.schedule.Slice;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.Gradients;
 import braid.schedule.Step.Partial;
-import braid.schedule.Tokens;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -20,13 +21,13 @@ final class GradientBlocks {
   private final Program program;
   private final AttentionSpec spec;
   private final Queries queries;
-  private final Function<List<Tokens.Run>, Buffer> gradients;
+  private final Function<Tokens, Buffer> gradients;
 
   /// Groups of runs of queries, each computed together.
-  private final List<List<Tokens.Run>> groups;
+  private final List<Tokens> groups;
 
   /// Groups of queries whose gradient is begun.
-  private final Set<List<Tokens.Run>> begun = new HashSet<>();
+  private final Set<Tokens> begun = new HashSet<>();
 
   /// Buffers with a row per query.
   record Queries(Buffer query, Buffer output, Buffer lse, Buffer outputGradient) {}
@@ -36,9 +37,9 @@ final class GradientBlocks {
   GradientBlocks(
       Program program,
       AttentionSpec spec,
-      List<List<Tokens.Run>> groups,
+      List<Tokens> groups,
       Queries queries,
-      Function<List<Tokens.Run>, Buffer> gradients) {
+      Function<Tokens, Buffer> gradients) {
     this.program = program;
     this.spec = spec;
     this.groups = groups;
@@ -47,34 +48,32 @@ final class GradientBlocks {
   }
 
   /// Returns whether the gradient of a group of queries is begun.
-  boolean hasBegun(List<Tokens.Run> group) {
+  boolean hasBegun(Tokens group) {
     return begun.contains(group);
   }
 
   /// Computes the gradients of all queries that see any of some keys in consecutive rows, and of
   /// these keys.
-  void attend(Lane lane, int chunk, List<Tokens.Run> keys, KeyValue of, KeyValue into) {
+  void attend(Lane lane, int chunk, Tokens keys, KeyValue of, KeyValue into) {
     int rank = program.rank();
-    var rows = Tokens.rows(keys);
-    var ofKeys = Tokens.positions(keys);
+    var rows = Slice.rows(keys);
     boolean continued = false;
     for (var group : groups) {
       // Queries of the keys' own positions begin all of their gradients, also those without effect.
-      var ofGroup = Tokens.positions(group);
-      if (!keys.containsAll(group) && !ofGroup.see(spec, ofKeys)) {
+      if (!keys.haveRunsOf(group) && !group.see(spec, keys)) {
         continue;
       }
-      var own = Tokens.rows(group);
+      var own = Slice.rows(group);
       program.attendGradient(
           new Attend(
               lane,
               chunk,
               spec,
               queries.query().on(rank, own),
-              ofGroup,
+              group.fromFirstRow(),
               of.key().on(rank, rows),
               of.value().on(rank, rows),
-              ofKeys,
+              keys.fromFirstRow(),
               new Partial(queries.output().on(rank, own), queries.lse().on(rank, own)),
               false),
           queries.outputGradient().on(rank, own),

@@ -4,6 +4,7 @@ import braid.model.AttentionSpec;
 import braid.model.ChunkOrder;
 import braid.model.ContextParallel;
 import braid.model.DType;
+import braid.model.Tokens;
 import braid.schedule.Buffer;
 import braid.schedule.Buffer.Shape;
 import braid.schedule.Lane;
@@ -13,7 +14,6 @@ import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Slice;
 import braid.schedule.Step.Move;
-import braid.schedule.Tokens;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -62,16 +62,9 @@ final class HeadExchange {
       return pieces.stream().mapToLong(Piece::length).sum();
     }
 
-    /// Returns the rows that a piece is fetched into.
-    Slice rows(Piece piece) {
-      return piece.among(pieces);
-    }
-
-    /// Returns the pieces with the rows that they are fetched into.
-    List<Tokens.Run> blocks() {
-      return pieces.stream()
-          .map(piece -> new Tokens.Run(rows(piece).start(), piece.positions()))
-          .toList();
+    /// Returns the keys, in the rows that they are fetched into.
+    Tokens tokens() {
+      return new Tokens(pieces.stream().map(Piece::fetched).toList());
     }
   }
 
@@ -138,7 +131,7 @@ final class HeadExchange {
   }
 
   private Divided divided(String prefix, Buffer all, DType dtype) {
-    var rows = IntStream.range(0, ranks).mapToObj(rank -> tokens(rank / sharing).rows()).toList();
+    var rows = IntStream.range(0, ranks).mapToObj(rank -> tokens(rank / sharing).count()).toList();
     return new Divided(
         all,
         IntStream.range(0, splits)
@@ -190,10 +183,13 @@ final class HeadExchange {
   /// so that queries that see nothing have a result too.
   private List<Piece> pieces(int group, int source) {
     var pieces = new ArrayList<Piece>();
+    var queries = tokens(group);
+    long row = 0;
     for (var run : tokens(source).runs()) {
-      var needed =
-          group == source ? List.of(run.positions()) : tokens(group).seen(spec, run.positions());
-      needed.forEach(seen -> pieces.add(new Piece(source, run, seen)));
+      for (var seen : group == source ? List.of(run) : queries.seen(spec, run)) {
+        pieces.add(new Piece(source, seen, row));
+        row += seen.length();
+      }
     }
     return pieces;
   }
@@ -288,22 +284,25 @@ final class HeadExchange {
       for (var run : Tokens.of(spec, ranks, source).runs()) {
         if (isOwn(unit)) {
           for (var each : gathered) {
-            var into = each.of(unit.split()).on(rank, tokens.rows(run.positions()));
-            moves.add(new Move(part(each.all(), source, run.rows(), unit.split(), into), into));
+            var into = each.of(unit.split()).on(rank, rows(run));
+            moves.add(
+                new Move(part(each.all(), source, Slice.rows(run), unit.split(), into), into));
           }
         }
-        for (var block : unit.blocks()) {
-          var both = block.positions().and(run.positions());
-          if (!both.isEmpty()) {
-            var from = run.rows(both);
-            var key = keys.key().on(rank, block.rows(both));
-            var value = keys.value().on(rank, block.rows(both));
-            moves.add(new Move(part(kv.key(), source, from, unit.split(), key), key));
-            moves.add(new Move(part(kv.value(), source, from, unit.split(), value), value));
-          }
+        for (var fetched : unit.tokens().within(run.first(), run.end()).runs()) {
+          var from = Slice.rows(run.within(fetched.first(), fetched.end()));
+          var key = keys.key().on(rank, Slice.rows(fetched));
+          var value = keys.value().on(rank, Slice.rows(fetched));
+          moves.add(new Move(part(kv.key(), source, from, unit.split(), key), key));
+          moves.add(new Move(part(kv.value(), source, from, unit.split(), value), value));
         }
       }
       return moves;
+    }
+
+    /// Returns the rows that the group has a rank's tokens in.
+    private Slice rows(Tokens.Run own) {
+      return new Slice(tokens.rowsBefore(own.first()), own.length());
     }
 
     /// Returns the columns of a tensor that a region of one split holds.
@@ -328,8 +327,8 @@ final class HeadExchange {
       var moves = new ArrayList<Move>();
       for (var run : Tokens.of(spec, ranks, owner).runs()) {
         for (var each : returned) {
-          var from = each.of(split).on(rank, tokens.rows(run.positions()));
-          moves.add(new Move(from, part(each.all(), owner, run.rows(), split, from)));
+          var from = each.of(split).on(rank, rows(run));
+          moves.add(new Move(from, part(each.all(), owner, Slice.rows(run), split, from)));
         }
       }
       return moves;

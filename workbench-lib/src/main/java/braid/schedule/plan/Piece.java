@@ -1,26 +1,30 @@
 package braid.schedule.plan;
 
+import braid.model.Tokens;
 import braid.schedule.Slice;
-import braid.schedule.Tokens;
-import java.util.List;
 
-/// Consecutive positions of one owner's tokens that are communicated together.
+/// Tokens of one owner that are communicated together.
 ///
 /// @param source the owner
-/// @param run the owner's run that has the positions
-record Piece(int source, Tokens.Run run, Slice positions) {
+/// @param run their positions, in rows of the owner
+/// @param row first of the rows that they are fetched into
+record Piece(int source, Tokens.Run run, long row) {
   long length() {
-    return positions.length();
+    return run.length();
   }
 
-  /// Returns the rows of its tokens at their owner.
+  /// Returns their rows at the owner.
   Slice rows() {
-    return run.rows(positions);
+    return Slice.rows(run);
   }
 
-  /// Returns the rows of a piece, if all pieces are one after another.
-  Slice among(List<Piece> all) {
-    long row = all.stream().takeWhile(each -> !each.equals(this)).mapToLong(Piece::length).sum();
+  /// Returns the rows that they are fetched into.
+  Slice fetchedRows() {
     return new Slice(row, length());
+  }
+
+  /// Returns their positions, in the rows that they are fetched into.
+  Tokens.Run fetched() {
+    return run.atRow(row);
   }
 }

@@ -107,13 +107,11 @@ final class ReturnedGradients {
     return arrivals.get(receiver).stream().mapToLong(Message::rows).max().orElse(1);
   }
 
-  /// Returns the rows of the inbox that hold a piece of a message.
+  /// Returns the first row of the inbox that holds a message.
   ///
   /// @param arrival index of the message
-  private Slice rows(int receiver, int arrival, Piece piece) {
-    return piece
-        .among(arrivals.get(receiver).get(arrival).pieces())
-        .shifted(arrival % SLOTS * room(receiver));
+  private long row(int receiver, int arrival) {
+    return arrival % SLOTS * room(receiver);
   }
 
   /// Returns the messages of one rank.
@@ -131,23 +129,19 @@ final class ReturnedGradients {
     /// Sends one of this rank's messages.
     ///
     /// @param which true for the message, of those to the receiver
-    /// @param from gradients by this rank's queries, and those that have arrived
-    /// @param rows their rows of each piece
-    void send(
-        Lane lane,
-        int number,
-        int receiver,
-        Predicate<Message> which,
-        KeyValue from,
-        Function<Piece, Slice> rows) {
+    /// @param from gradients by this rank's queries, and those that have arrived, in the rows that
+    ///   the keys were fetched into
+    void send(Lane lane, int number, int receiver, Predicate<Message> which, KeyValue from) {
       var all = arrivals.get(receiver);
       int arrival = 0;
       while (all.get(arrival).from() != program.rank() || !which.test(all.get(arrival))) {
         arrival++;
       }
       var moved = new ArrayList<KeyValue.Rows>();
+      long row = row(receiver, arrival);
       for (var piece : all.get(arrival).pieces()) {
-        moved.add(new KeyValue.Rows(rows.apply(piece), rows(receiver, arrival, piece)));
+        moved.add(new KeyValue.Rows(piece.fetchedRows(), new Slice(row, piece.length())));
+        row += piece.length();
       }
       var moves = from.moves(program.rank(), moved, inbox, receiver);
       program.round(arrival).copy(lane, number, moves).round(0);
@@ -174,9 +168,11 @@ final class ReturnedGradients {
         program.round(arrival);
         var added = new ArrayList<KeyValue.Rows>();
         var first = new ArrayList<KeyValue.Rows>();
+        long row = row(rank, arrival);
         for (var piece : message.pieces()) {
-          var moved = new KeyValue.Rows(rows(rank, arrival, piece), rows.apply(piece));
+          var moved = new KeyValue.Rows(new Slice(row, piece.length()), rows.apply(piece));
           (begun.test(piece) ? added : first).add(moved);
+          row += piece.length();
         }
         for (var each : KeyValue.Rows.joined(added)) {
           sum(lane, arrival + 1, sums.key(), inbox.key(), each);

@@ -2,11 +2,12 @@ package braid.schedule.plan;
 
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
-import braid.schedule.Slice;
-import braid.schedule.Tokens;
+import braid.model.Tokens;
 import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.SequencedMap;
 import java.util.TreeSet;
 import java.util.function.Predicate;
 import java.util.stream.IntStream;
@@ -39,56 +40,63 @@ final class RingRoute {
     }
   }
 
+  /// @param tokens tokens by rank
   /// @param gradients true if gradients travel too
-  RingRoute(AttentionSpec spec, ContextParallel how, int ranks, boolean gradients) {
+  RingRoute(AttentionSpec spec, ContextParallel how, List<Tokens> tokens, boolean gradients) {
     this.spec = spec;
     this.gradients = gradients;
-    tokens = IntStream.range(0, ranks).mapToObj(rank -> Tokens.of(spec, ranks, rank)).toList();
-    chunks = IntStream.range(0, ranks).mapToObj(owner -> chunks(owner, how.splits())).toList();
+    this.tokens = tokens;
+    chunks =
+        IntStream.range(0, tokens.size()).mapToObj(owner -> chunks(owner, how.splits())).toList();
   }
 
   private List<List<Stretch>> chunks(int owner, int splits) {
-    var stretches = stretches(owner);
-    var seen =
-        Slice.joined(stretches.stream().map(stretch -> stretch.piece().positions()).toList());
     var all = new ArrayList<List<Stretch>>();
-    for (int chunk = 0; chunk < splits; chunk++) {
-      var own = new ArrayList<Stretch>();
-      for (var range : seen) {
-        var part = range.part(splits, chunk);
-        for (var stretch : stretches) {
-          var both = stretch.piece().positions().and(part);
-          if (!both.isEmpty()) {
-            own.add(new Stretch(new Piece(owner, stretch.piece().run(), both), stretch.hops()));
+    var rows = new long[splits];
+    IntStream.range(0, splits).forEach(_ -> all.add(new ArrayList<>()));
+    for (var run : tokens.get(owner).runs()) {
+      var stretches = stretches(owner, run);
+      for (var seen : Tokens.joined(List.copyOf(stretches.keySet()))) {
+        for (int chunk = 0; chunk < splits; chunk++) {
+          var part = seen.part(splits, chunk);
+          for (var stretch : stretches.entrySet()) {
+            var both = stretch.getKey().inRows(part.row(), part.endRow());
+            if (both.length() > 0) {
+              var piece = new Piece(owner, both, rows[chunk]);
+              all.get(chunk).add(new Stretch(piece, stretch.getValue()));
+              rows[chunk] += both.length();
+            }
           }
         }
       }
-      all.add(own);
     }
     return all;
   }
 
-  /// Returns the positions of an owner that any other rank sees, in order.
-  private List<Stretch> stretches(int owner) {
-    var all = new ArrayList<Stretch>();
-    for (var run : tokens.get(owner).runs()) {
-      var borders = new TreeSet<Long>();
-      for (int hops = 1; hops < tokens.size(); hops++) {
-        for (var seen : after(owner, hops).seen(spec, run.positions())) {
-          borders.add(seen.start());
-          borders.add(seen.end());
-        }
+  /// Returns the parts of an owner's run that any other rank sees, in order, each with the hops to
+  /// these ranks.
+  private SequencedMap<Tokens.Run, BitSet> stretches(int owner, Tokens.Run run) {
+    var seen = new ArrayList<List<Tokens.Run>>();
+    var borders = new TreeSet<Long>();
+    for (int hops = 1; hops < tokens.size(); hops++) {
+      seen.add(after(owner, hops).seen(spec, run));
+      for (var part : seen.getLast()) {
+        borders.add(part.row());
+        borders.add(part.endRow());
       }
-      for (long start : borders.headSet(borders.isEmpty() ? 0L : borders.getLast())) {
-        long end = borders.tailSet(start, false).getFirst();
-        var positions = new Slice(start, end - start);
-        var seenAfter = new BitSet();
-        for (int hops = 1; hops < tokens.size(); hops++) {
-          seenAfter.set(hops, !after(owner, hops).seen(spec, positions).isEmpty());
-        }
-        if (!seenAfter.isEmpty()) {
-          all.add(new Stretch(new Piece(owner, run, positions), seenAfter));
-        }
+    }
+    var all = new LinkedHashMap<Tokens.Run, BitSet>();
+    for (long from : borders.headSet(borders.isEmpty() ? 0L : borders.getLast())) {
+      var stretch = run.inRows(from, borders.tailSet(from, false).getFirst());
+      var seenAfter = new BitSet();
+      for (int hops = 1; hops < tokens.size(); hops++) {
+        seenAfter.set(
+            hops,
+            seen.get(hops - 1).stream()
+                .anyMatch(part -> part.row() <= from && from < part.endRow()));
+      }
+      if (!seenAfter.isEmpty()) {
+        all.put(stretch, seenAfter);
       }
     }
     return all;
@@ -103,7 +111,8 @@ final class RingRoute {
   long mostRows() {
     return chunks.stream()
         .flatMap(List::stream)
-        .mapToLong(chunk -> layout(chunk).rows())
+        .flatMap(List::stream)
+        .mapToLong(stretch -> stretch.piece().fetchedRows().end())
         .max()
         .orElse(0);
   }
@@ -132,16 +141,10 @@ final class RingRoute {
         hops,
         pieces(all, stretch -> stretch.last() >= hops),
         pieces(all, stretch -> stretch.hops().get(hops)),
-        pieces(all, stretch -> gradients && stretch.first() < hops),
-        layout(all));
+        pieces(all, stretch -> gradients && stretch.first() < hops));
   }
 
   private static List<Piece> pieces(List<Stretch> of, Predicate<Stretch> which) {
     return of.stream().filter(which).map(Stretch::piece).toList();
-  }
-
-  /// Returns the rows of a chunk, on all ranks.
-  private static Tokens layout(List<Stretch> chunk) {
-    return Tokens.of(chunk.stream().map(stretch -> stretch.piece().positions()).toList());
   }
 }

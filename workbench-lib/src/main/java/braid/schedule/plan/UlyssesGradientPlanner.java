@@ -98,7 +98,7 @@ final class UlyssesGradientPlanner {
       return new GradientBlocks(
           program,
           heads.part(),
-          List.of(own.tokens().runs()),
+          List.of(own.tokens()),
           new Queries(query.of(split), output.of(split), lse.of(split), outputGradient.of(split)),
           _ -> sums.getFirst().of(split));
     }
@@ -157,7 +157,7 @@ final class UlyssesGradientPlanner {
       var gradients = own.isOwn(unit) ? sums(unit.split()) : parts.get(own.slot(number));
       blocks
           .get(unit.split())
-          .attend(own.lane(number), number + 1, unit.blocks(), own.keys(number), gradients);
+          .attend(own.lane(number), number + 1, unit.tokens(), own.keys(number), gradients);
     }
 
     /// Returns the sums of a split's gradients of key and value.
@@ -173,8 +173,7 @@ final class UlyssesGradientPlanner {
           number + 1,
           own.counterpart(unit.group()),
           message -> message.chunk() == unit.split(),
-          parts.get(own.slot(number)),
-          unit::rows);
+          parts.get(own.slot(number)));
     }
 
     /// Adds the gradients of a split by the queries of other groups, rounds all sums to their type,

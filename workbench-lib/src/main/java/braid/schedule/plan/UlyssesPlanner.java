@@ -2,13 +2,14 @@ package braid.schedule.plan;
 
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
+import braid.model.Tokens;
 import braid.schedule.Goal;
 import braid.schedule.Part;
 import braid.schedule.Program;
 import braid.schedule.Schedule;
+import braid.schedule.Slice;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.Partial;
-import braid.schedule.Tokens;
 import braid.schedule.plan.HeadExchange.Divided;
 import braid.schedule.plan.HeadExchange.Unit;
 import java.util.List;
@@ -103,10 +104,10 @@ final class UlyssesPlanner {
               number + 1,
               heads.part(),
               query.of(split).on(rank),
-              tokens.positions(),
-              keys.key().on(rank, Tokens.rows(unit.blocks())),
-              keys.value().on(rank, Tokens.rows(unit.blocks())),
-              Tokens.positions(unit.blocks()),
+              tokens,
+              keys.key().on(rank, Slice.rows(unit.tokens())),
+              keys.value().on(rank, Slice.rows(unit.tokens())),
+              unit.tokens(),
               partial(sums, split),
               !own.isOwn(unit)));
       if (own.isLast(number) && !sums.equals(output)) {

@@ -3,7 +3,7 @@ package braid.schedule.simulation;
 import braid.internal.work.AttentionTile;
 import braid.model.AttentionSpec;
 import braid.model.DType;
-import braid.model.Positions;
+import braid.model.Tokens;
 import braid.schedule.Step.Attend;
 
 /// The time of a block of attention, and of its gradients, on a machine: two multiplications of the
@@ -68,13 +68,12 @@ final class AttentionTime {
   /// Returns the pairs of a query and a key in tiles in which any query sees any key: for each tile
   /// of queries all keys from the first to the last that one of them sees.
   private static double multipliedPairs(Attend attend) {
-    return Positions.allPairs(attend.spec(), attend.queries(), attend.keys()).stream()
+    return Tokens.allPairs(attend.spec(), attend.queries(), attend.keys()).stream()
         .mapToDouble(pair -> multipliedPairs(attend.spec(), pair.rows(), pair.keys()))
         .sum();
   }
 
-  private static double multipliedPairs(
-      AttentionSpec spec, Positions.Run queries, Positions.Run keys) {
+  private static double multipliedPairs(AttentionSpec spec, Tokens.Run queries, Tokens.Run keys) {
     double pairs = 0;
     for (long query = queries.first(); query < queries.end(); query += AttentionTile.ROWS) {
       long next = Math.min(queries.end(), query + AttentionTile.ROWS);

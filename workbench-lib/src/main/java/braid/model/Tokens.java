@@ -1,0 +1,520 @@
+package braid.model;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.OptionalLong;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import java.util.function.ToLongFunction;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+
+/// Tokens in rows of a matrix, such as those of a rank: runs of positions in consecutive rows. Rows
+/// and positions both rise. Rows between two runs have no token.
+public record Tokens(List<Run> runs) {
+  /// Positions from `first` on, `step` apart, in consecutive rows from `row` on.
+  public record Run(long row, long first, long length, long step) {
+    public Run {
+      step = length == 1 ? 1 : step;
+      if (length < 0 || step < 1) {
+        throw new BraidException(
+            "a run must have 0 or more positions, 1 or more apart, but has %d that are %d apart"
+                .formatted(length, step));
+      }
+    }
+
+    /// Consecutive positions.
+    public Run(long row, long first, long length) {
+      this(row, first, length, 1);
+    }
+
+    public long endRow() {
+      return row + length;
+    }
+
+    /// Returns the last position.
+    public long last() {
+      return first + (length - 1) * step;
+    }
+
+    /// Returns the end of its positions, exclusive.
+    public long end() {
+      return last() + 1;
+    }
+
+    private boolean hasStep(long other) {
+      return step == other || length == 1;
+    }
+
+    /// Returns how many of its positions are before another.
+    private long before(long position) {
+      return Math.clamp(Math.ceilDiv(position - first, step), 0, length);
+    }
+
+    /// Returns the part between two positions; its length may be 0.
+    public Run within(long from, long to) {
+      long skipped = before(from);
+      return some(skipped, Math.max(skipped, before(to)));
+    }
+
+    /// Returns the part in some rows; its length may be 0.
+    public Run inRows(long from, long end) {
+      long skipped = Math.clamp(from - row, 0, length);
+      return some(skipped, Math.clamp(end - row, skipped, length));
+    }
+
+    private Run some(long from, long end) {
+      return new Run(row + from, first + from * step, end - from, step);
+    }
+
+    /// Returns a balanced part: the first ones are longer by one, if the length is no multiple.
+    public Run part(int parts, int index) {
+      long shortest = length / parts;
+      long longer = length % parts;
+      long from = index * shortest + Math.min(index, longer);
+      return some(from, from + shortest + (index < longer ? 1 : 0));
+    }
+
+    /// Returns the same positions from another row on.
+    public Run atRow(long other) {
+      return new Run(other, first, length, step);
+    }
+
+    /// Returns both as one, if another continues this one in rows and positions.
+    private Optional<Run> joined(Run next) {
+      long apart = length > 1 || next.length == 1 ? step : next.step;
+      return endRow() == next.row
+              && last() + apart == next.first
+              && (next.length == 1 || next.step == apart)
+          ? Optional.of(new Run(row, first, length + next.length, apart))
+          : Optional.empty();
+    }
+
+    /// Returns its positions in runs that are consecutive.
+    private List<Run> consecutive() {
+      return step == 1
+          ? List.of(this)
+          : IntStream.range(0, Math.toIntExact(length))
+              .mapToObj(i -> part((int) length, i))
+              .toList();
+    }
+  }
+
+  /// Rows and keys that the mask treats as if both had consecutive positions: those of one packed
+  /// sequence. The rows are consecutive, and so are the keys.
+  ///
+  /// @param rows consecutive rows of queries, with the position of the first
+  /// @param keys consecutive rows of keys, with the position of the first
+  public record Pair(Run rows, Run keys) {}
+
+  public Tokens {
+    runs = List.copyOf(runs);
+    for (int i = 0; i < runs.size(); i++) {
+      var run = runs.get(i);
+      long row = i == 0 ? 0 : runs.get(i - 1).endRow();
+      if (run.length < 1 || run.row < row || (i > 0 && run.first < runs.get(i - 1).end())) {
+        throw new BraidException(
+            "runs must have 1 or more positions, and rows and positions must rise, but runs were %s; sort them"
+                .formatted(runs));
+      }
+    }
+  }
+
+  /// Returns the tokens of a rank.
+  public static Tokens of(AttentionSpec spec, int ranks, int rank) {
+    return inRows(spec.layout().runs(spec, ranks, rank));
+  }
+
+  /// Returns the first rank without tokens; empty if each has some.
+  public static OptionalInt without(AttentionSpec spec, int ranks) {
+    return IntStream.range(0, ranks)
+        .filter(rank -> of(spec, ranks, rank).runs.isEmpty())
+        .findFirst();
+  }
+
+  /// Returns the tokens of consecutive ranks, in rows by position.
+  public static Tokens ofGroup(AttentionSpec spec, int ranks, int first, int count) {
+    return inRows(
+        IntStream.range(first, first + count)
+            .mapToObj(rank -> of(spec, ranks, rank))
+            .flatMap(tokens -> tokens.runs.stream())
+            .sorted(Comparator.comparingLong(Run::first)));
+  }
+
+  /// Returns consecutive positions from `first` on, from row 0 on.
+  public static Tokens from(long first, long count) {
+    return inRows(Stream.of(new Run(0, first, count)));
+  }
+
+  /// Returns positions in rows one after another, in as few runs as possible.
+  private static Tokens inRows(Stream<Run> parts) {
+    var runs = new ArrayList<Run>();
+    long row = 0;
+    for (var part : parts.filter(each -> each.length > 0).toList()) {
+      runs.add(part.atRow(row));
+      row += part.length;
+    }
+    return new Tokens(joined(runs));
+  }
+
+  /// Joins runs that continue each other in rows and positions.
+  public static List<Run> joined(List<Run> some) {
+    var all = new ArrayList<Run>();
+    for (var run : some) {
+      var both = all.isEmpty() ? Optional.<Run>empty() : all.getLast().joined(run);
+      both.ifPresent(_ -> all.removeLast());
+      all.add(both.orElse(run));
+    }
+    return all;
+  }
+
+  /// Returns its runs, with those divided whose positions are not consecutive.
+  public List<Run> consecutive() {
+    return runs.stream().flatMap(run -> run.consecutive().stream()).toList();
+  }
+
+  /// Divides runs into those that follow each other in rows, rise in positions and have one key.
+  public static <K> List<Tokens> groups(List<Run> some, Function<Run, K> key) {
+    var groups = new ArrayList<List<Run>>();
+    for (var run : some) {
+      var last = groups.isEmpty() ? List.<Run>of() : groups.getLast();
+      if (last.isEmpty()
+          || last.getLast().endRow() != run.row
+          || last.getLast().end() > run.first
+          || !key.apply(last.getLast()).equals(key.apply(run))) {
+        groups.add(new ArrayList<>());
+      }
+      groups.getLast().add(run);
+    }
+    return groups.stream().map(Tokens::new).toList();
+  }
+
+  /// Returns the first row with a token, 0 if there is none.
+  public long firstRow() {
+    return runs.isEmpty() ? 0 : runs.getFirst().row;
+  }
+
+  /// Returns the end of the last row with a token.
+  public long endRow() {
+    return runs.isEmpty() ? 0 : runs.getLast().endRow();
+  }
+
+  /// Returns the first position, 0 if there is none.
+  public long first() {
+    return runs.isEmpty() ? 0 : runs.getFirst().first;
+  }
+
+  /// Returns the number of tokens.
+  public long count() {
+    return runs.stream().mapToLong(Run::length).sum();
+  }
+
+  /// Returns whether rows from 0 on have consecutive positions.
+  public boolean areConsecutive() {
+    return runs.isEmpty()
+        || (runs.size() == 1 && runs.getFirst().row == 0 && runs.getFirst().step == 1);
+  }
+
+  /// Returns whether each of the first `rows` rows has a token.
+  public boolean haveAll(long rows) {
+    return count() == rows && endRow() == rows;
+  }
+
+  /// Returns whether all positions are in 0 to before `end`.
+  public boolean areWithin(long end) {
+    return runs.isEmpty() || (first() >= 0 && runs.getLast().end() <= end);
+  }
+
+  /// Returns whether all runs of others are among these.
+  public boolean haveRunsOf(Tokens others) {
+    return new HashSet<>(runs).containsAll(others.runs);
+  }
+
+  /// Returns whether a row has a token.
+  public boolean has(long row) {
+    int index = last(row, Run::row);
+    return index >= 0 && row < runs.get(index).endRow();
+  }
+
+  /// Returns the position of a row that has a token.
+  public long at(long row) {
+    int index = last(row, Run::row);
+    if (index < 0 || row >= runs.get(index).endRow()) {
+      throw new IllegalArgumentException("row %d has no position in %s".formatted(row, runs));
+    }
+    var run = runs.get(index);
+    return run.first + (row - run.row) * run.step;
+  }
+
+  /// Returns the end of the rows from `row` on that are all padding, or all not, as `row` is. Each
+  /// row has a token.
+  public long endOfKind(AttentionSpec spec, long row) {
+    boolean padding = spec.isPadding(at(row));
+    var packing = spec.packing();
+    long end = row;
+    while (end < endRow() && spec.isPadding(at(end)) == padding) {
+      long position = at(end);
+      end = rowsBefore(padding ? packing.skipPadding(position) : packing.nextPadding(position));
+    }
+    return end;
+  }
+
+  /// Returns the end of the rows with positions before `position`.
+  public long rowsBefore(long position) {
+    int index = last(position - 1, Run::first);
+    return index < 0 ? 0 : runs.get(index).row + runs.get(index).before(position);
+  }
+
+  /// Returns the last run that begins at a row or position, or before; -1 if there is none.
+  private int last(long place, ToLongFunction<Run> begin) {
+    int low = 0;
+    int high = runs.size();
+    while (low < high) {
+      int middle = (low + high) >>> 1;
+      if (begin.applyAsLong(runs.get(middle)) <= place) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low - 1;
+  }
+
+  /// Returns the tokens in rows `from` to before `end`, with `from` as row 0.
+  public Tokens rows(long from, long end) {
+    return new Tokens(
+        runs.stream()
+            .map(run -> run.inRows(from, end))
+            .filter(run -> run.length > 0)
+            .map(run -> run.atRow(run.row - from))
+            .toList());
+  }
+
+  /// Returns the same tokens, with the first row as row 0.
+  public Tokens fromFirstRow() {
+    return rows(firstRow(), endRow());
+  }
+
+  /// Returns the runs that a condition holds for.
+  public Tokens of(Predicate<Run> condition) {
+    return new Tokens(runs.stream().filter(condition).toList());
+  }
+
+  /// Returns the tokens between two positions, in order.
+  public Tokens within(long from, long to) {
+    var some = new ArrayList<Run>();
+    for (int i = Math.max(0, last(from, Run::first));
+        i < runs.size() && runs.get(i).first < to;
+        i++) {
+      var part = runs.get(i).within(from, to);
+      if (part.length > 0) {
+        some.add(part);
+      }
+    }
+    return new Tokens(some);
+  }
+
+  /// Returns the parts of a run of keys that any of these queries sees, in order and disjoint.
+  public List<Run> seen(AttentionSpec spec, Run keys) {
+    var seen = new ArrayList<Run>();
+    long last = spec.lastSeeing(keys.last());
+    // Tokens come in order: later queries see no earlier begin and no earlier end.
+    for (int i = Math.max(0, last(spec.firstSeeing(keys.first), Run::first));
+        i < runs.size() && runs.get(i).first <= last;
+        i++) {
+      var queries = runs.get(i);
+      var part = keys.within(spec.firstSeen(queries.first), spec.lastSeen(queries.last()) + 1);
+      if (part.length == 0) {
+        continue;
+      }
+      long from = part.row;
+      if (!seen.isEmpty() && seen.getLast().endRow() >= from) {
+        from = seen.removeLast().row;
+      }
+      seen.add(keys.inRows(from, part.endRow()));
+    }
+    return seen;
+  }
+
+  /// Returns the runs of a rank whose queries see no keys of another run of any rank.
+  public static Tokens seeingNoOther(AttentionSpec spec, int ranks, int rank) {
+    return of(spec, ranks, rank)
+        .of(run -> areAll(run, spec.firstSeen(run.first), spec.lastSeen(run.last())));
+  }
+
+  /// Returns the runs of a rank whose keys are seen by no queries of another run of any rank.
+  public static Tokens seenByNoOther(AttentionSpec spec, int ranks, int rank) {
+    return of(spec, ranks, rank)
+        .of(run -> areAll(run, spec.firstSeeing(run.first), spec.lastSeeing(run.last())));
+  }
+
+  /// Returns whether a run has all positions from one to another.
+  private static boolean areAll(Run run, long from, long to) {
+    return from > to || run.within(from, to + 1).length == to + 1 - from;
+  }
+
+  /// Returns pairs that have all queries and keys that see each other: [#pairs], or each run of
+  /// queries with each run of keys.
+  public static List<Pair> allPairs(AttentionSpec spec, Tokens queries, Tokens keys) {
+    return pairs(spec, queries, keys)
+        .orElseGet(
+            () ->
+                queries.runs.stream()
+                    .flatMap(run -> keys.runs.stream().map(key -> new Pair(run, key)))
+                    .toList());
+  }
+
+  /// Returns the number of pairs of a query and a key that it sees.
+  public static double count(AttentionSpec spec, Tokens queries, Tokens keys) {
+    return allPairs(spec, queries, keys).stream()
+        .mapToDouble(
+            pair -> spec.pairs(pair.rows.first, pair.rows.end(), pair.keys.first, pair.keys.end()))
+        .sum();
+  }
+
+  /// Returns whether a query of a run sees any of these keys.
+  public boolean areSeenBy(AttentionSpec spec, Run queries) {
+    return rowsBefore(spec.firstSeen(queries.first))
+        < rowsBefore(spec.lastSeen(queries.last()) + 1);
+  }
+
+  /// Returns whether any of these queries sees any of some keys.
+  public boolean see(AttentionSpec spec, Tokens keys) {
+    return runs.stream().anyMatch(run -> keys.areSeenBy(spec, run));
+  }
+
+  /// Returns whether any query of a run sees any key of another.
+  public static boolean sees(AttentionSpec spec, Run queries, Run keys) {
+    return keys.within(spec.firstSeen(queries.first), spec.lastSeen(queries.last()) + 1).length > 0;
+  }
+
+  /// Returns the pairs of queries and keys that see each other, one for each packed sequence; empty
+  /// if the mask of a sequence is not that of consecutive positions, so that a block has to be
+  /// divided.
+  public static Optional<List<Pair>> pairs(AttentionSpec spec, Tokens queries, Tokens keys) {
+    var pairs = new ArrayList<Pair>();
+    var packing = spec.packing();
+    if (queries.runs.isEmpty() || keys.runs.isEmpty()) {
+      return Optional.of(pairs);
+    }
+    int first = packing.at(Math.max(queries.first(), keys.first()));
+    int last = packing.at(Math.min(queries.runs.getLast().last(), keys.runs.getLast().last()));
+    for (int i = first; i <= last; i++) {
+      var ofQueries = queries.within(packing.start(i), packing.end(i));
+      var ofKeys = keys.within(packing.start(i), packing.end(i));
+      if (ofQueries.runs.isEmpty() || ofKeys.runs.isEmpty()) {
+        continue;
+      }
+      var seeing = ofQueries.of(run -> ofKeys.areSeenBy(spec, run));
+      var seen = ofKeys.of(key -> seeing.runs.stream().anyMatch(run -> sees(spec, run, key)));
+      if (!seeing.runs.isEmpty()) {
+        var pair = pair(spec, i, seeing, seen);
+        if (pair.isEmpty()) {
+          return Optional.empty();
+        }
+        pairs.add(pair.get());
+      }
+    }
+    return Optional.of(pairs);
+  }
+
+  /// Returns the queries and keys of one sequence as if positions were consecutive, if the mask is
+  /// the same then.
+  private static Optional<Pair> pair(
+      AttentionSpec spec, int sequence, Tokens queries, Tokens keys) {
+    var firstQuery = queries.runs.getFirst();
+    var firstKey = keys.runs.getFirst();
+    boolean single = queries.runs.size() == 1 && keys.runs.size() == 1;
+    if (single && firstQuery.step == 1 && firstKey.step == 1) {
+      return Optional.of(new Pair(firstQuery, firstKey));
+    }
+    long rows = queries.count();
+    long keyRows = keys.count();
+    if (queries.endRow() - firstQuery.row != rows || keys.endRow() - firstKey.row != keyRows) {
+      return Optional.empty();
+    }
+    var found = single ? ofStripes(spec, firstQuery, firstKey) : ofRuns(spec, queries, keys);
+    if (found.isEmpty()) {
+      return Optional.empty();
+    }
+    long distance = found.getAsLong();
+    // Both stay in the sequence.
+    long start = spec.packing().start(sequence);
+    if (!spec.isCausal()) {
+      return Optional.of(
+          new Pair(new Run(firstQuery.row, start, rows), new Run(firstKey.row, start, keyRows)));
+    }
+    long keyStart =
+        Math.min(firstKey.first, spec.packing().end(sequence) - Math.max(keyRows, distance + rows));
+    return Math.min(keyStart, keyStart + distance) < start
+        ? Optional.empty()
+        : Optional.of(
+            new Pair(
+                new Run(firstQuery.row, keyStart + distance, rows),
+                new Run(firstKey.row, keyStart, keyRows)));
+  }
+
+  /// Returns the distance of the first query from the first key in rows, of runs with equal steps:
+  /// the mask only compares the numbers of steps. A window would count steps as positions.
+  private static OptionalLong ofStripes(AttentionSpec spec, Run queries, Run keys) {
+    long step = Math.max(queries.step, keys.step);
+    return queries.hasStep(step) && keys.hasStep(step) && spec.window() == 0
+        ? OptionalLong.of(Math.floorDiv(queries.first - keys.first, step))
+        : OptionalLong.empty();
+  }
+
+  /// Returns a distance of the first query from the first key that has the same mask, of runs of
+  /// consecutive positions.
+  private static OptionalLong ofRuns(AttentionSpec spec, Tokens queries, Tokens keys) {
+    var firstQuery = queries.runs.getFirst();
+    var firstKey = keys.runs.getFirst();
+    // Queries and keys that overlap keep their distance.
+    long distance = firstQuery.first - firstKey.first;
+    for (var query : queries.runs) {
+      for (var key : keys.runs) {
+        if (query.first < key.end() && key.first < query.end()) {
+          distance =
+              query.first - key.first - (query.row - firstQuery.row) + (key.row - firstKey.row);
+        }
+      }
+    }
+    for (var query : queries.runs) {
+      for (var key : keys.runs) {
+        long apart = query.first - key.first;
+        long instead = distance + (query.row - firstQuery.row) - (key.row - firstKey.row);
+        if (query.step != 1
+            || key.step != 1
+            || (apart != instead
+                && (relation(spec, query, key, apart) == Relation.SOME
+                    || relation(spec, query, key, apart) != relation(spec, query, key, instead)))) {
+          return OptionalLong.empty();
+        }
+      }
+    }
+    return OptionalLong.of(distance);
+  }
+
+  /// Keys of a run that the queries of another see.
+  private enum Relation {
+    NONE,
+    SOME,
+    ALL
+  }
+
+  /// @param apart distance of the first query from the first key
+  private static Relation relation(AttentionSpec spec, Run queries, Run keys, long apart) {
+    if (!spec.isCausal()) {
+      return Relation.ALL;
+    }
+    long window = spec.window() == 0 ? Long.MAX_VALUE : spec.window();
+    long least = apart - (keys.length - 1);
+    long most = apart + queries.length - 1;
+    return most < 0 || least >= window
+        ? Relation.NONE
+        : least >= 0 && most < window ? Relation.ALL : Relation.SOME;
+  }
+}
