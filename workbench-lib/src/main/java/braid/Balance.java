@@ -37,6 +37,9 @@ import tech.tablesaw.api.Table;
 public record Balance(
     AttentionSpec spec, int ranks, List<Row> rows, Optional<String> machine, List<String> leftOut)
     implements Displayable {
+  /// Runs of consecutive tokens of a rank up to which a layout with a window is counted.
+  private static final int MOST_RUNS = 64;
+
   private static final double BYTES_PER_MEGABYTE = 1e6;
   private static final double NANOS_PER_MILLI = 1e6;
   private static final int SIMULATED_ITERATIONS = 3;
@@ -92,6 +95,13 @@ public record Balance(
       var without = Tokens.without(divided, ranks);
       if (without.isPresent()) {
         leftOut.add("left out %s: rank %d has no tokens".formatted(layout, without.getAsInt()));
+        continue;
+      }
+      int runs = Tokens.of(divided, ranks, 0).runs().size();
+      if (spec.window() > 0 && runs > MOST_RUNS) {
+        leftOut.add(
+            "left out %s: with a window, each pair of runs is a step, and rank 0 has %d runs of tokens; at most %d are counted"
+                .formatted(layout, runs, MOST_RUNS));
         continue;
       }
       try {

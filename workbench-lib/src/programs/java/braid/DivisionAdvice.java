@@ -9,7 +9,7 @@ import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
 import braid.shapes.Lengths;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import java.util.Comparator;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
@@ -46,12 +46,13 @@ final class DivisionAdvice {
     }
   }
 
+  private record Timed(LayoutTuning division, double nanos) {}
+
   /// @param advisedNanos shortest time of the advised layout and method
   /// @param best the fastest of all
-  record Verdict(
-      Drawn drawn, LayoutTuning advice, double advisedNanos, LayoutTuning best, double nanos) {
+  record Verdict(Drawn drawn, LayoutTuning advice, double advisedNanos, Timed best) {
     boolean isRight() {
-      return advisedNanos <= nanos * EQUAL;
+      return advisedNanos <= best.nanos * EQUAL;
     }
 
     @Override
@@ -62,9 +63,11 @@ final class DivisionAdvice {
               drawn.isCausal ? "causal" : "no mask",
               drawn.ranks,
               advice,
-              best,
-              nanos / 1e6,
-              isRight() ? "" : "; the advice takes %.3f × as long".formatted(advisedNanos / nanos));
+              best.division,
+              best.nanos / 1e6,
+              isRight()
+                  ? ""
+                  : "; the advice takes %.3f × as long".formatted(advisedNanos / best.nanos));
     }
   }
 
@@ -72,32 +75,32 @@ final class DivisionAdvice {
     var machine = Machine.h100x8();
     var balance = Balance.of(drawn.spec(), drawn.ranks);
     var advice = balance.on(machine).best().division();
-    var nanos = new LinkedHashMap<LayoutTuning, Double>();
+    var all = new ArrayList<Timed>();
     for (var row : balance.rows()) {
       for (int splits : List.of(1, 2, 4)) {
         for (int streams : List.of(1, 2)) {
           var tuning = row.division().tuning().splits(splits).streams(streams);
           var spec = drawn.spec().layout(row.division().layout());
           if (isPossible(spec, tuning, drawn.ranks)) {
-            nanos.put(
-                new LayoutTuning(spec.layout(), tuning),
-                Schedule.of(spec, tuning, drawn.ranks)
-                    .simulate(machine, ITERATIONS)
-                    .summary()
-                    .medianNanos());
+            all.add(
+                new Timed(
+                    new LayoutTuning(spec.layout(), tuning),
+                    Schedule.of(spec, tuning, drawn.ranks)
+                        .simulate(machine, ITERATIONS)
+                        .summary()
+                        .medianNanos()));
           }
         }
       }
     }
-    var best = new ArrayList<>(nanos.keySet());
-    best.sort((one, other) -> Double.compare(nanos.get(one), nanos.get(other)));
+    all.sort(Comparator.comparingDouble(Timed::nanos));
     double advised =
-        best.stream()
-            .filter(each -> isSameMethod(each, advice))
-            .mapToDouble(nanos::get)
+        all.stream()
+            .filter(each -> isSameMethod(each.division, advice))
+            .mapToDouble(Timed::nanos)
             .findFirst()
             .orElseThrow();
-    return new Verdict(drawn, advice, advised, best.getFirst(), nanos.get(best.getFirst()));
+    return new Verdict(drawn, advice, advised, all.getFirst());
   }
 
   private static boolean isSameMethod(LayoutTuning one, LayoutTuning other) {

@@ -129,6 +129,13 @@ class AttentionTest {
     specs.add(striped.causal());
     specs.add(striped.kvHeads(1).causal());
     specs.add(AttentionSpec.of(701, 1, 3).causal().layout(TokenLayout.STRIPED));
+    // Many short pieces, and one of several tokens in each split.
+    specs.add(
+        AttentionSpec.of(150, 2, 4)
+            .kvHeads(1)
+            .causal()
+            .packed(0, 11, 21, 30, 70, 80, 90, 93, 105, 116, 127, 138, 150)
+            .layout(TokenLayout.PER_SEQUENCE));
     return specs;
   }
 

@@ -108,6 +108,11 @@ class BalanceTest {
     var few = Balance.of(Lengths.of(90, 10).attention(8, 16), RANKS);
     assertThat(few.leftOut()).containsExactly("left out whole-sequences: rank 2 has no tokens");
     assertThat(few.display().text()).endsWith(few.leftOut().getFirst());
+    var many = Lengths.logNormal(4000, 40, 0, 1).attention(8, 16).causal().window(9);
+    assertThat(Balance.of(many, RANKS).leftOut())
+        .contains(
+            "left out per-sequence: with a window, each pair of runs is a step, and rank 0 has 101"
+                + " runs of tokens; at most 64 are counted");
     var window = Balance.of(spec(2), RANKS);
     assertThat(window.leftOut())
         .containsExactly(

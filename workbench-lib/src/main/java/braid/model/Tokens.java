@@ -437,7 +437,10 @@ public record Tokens(List<Run> runs) {
     if (queries.endRow() - firstQuery.row != rows || keys.endRow() - firstKey.row != keyRows) {
       return Optional.empty();
     }
-    var found = single ? ofStripes(spec, firstQuery, firstKey) : ofRuns(spec, queries, keys);
+    var found =
+        !spec.isCausal()
+            ? OptionalLong.of(0)
+            : single ? ofStripes(spec, firstQuery, firstKey) : ofRuns(spec, queries, keys);
     if (found.isEmpty()) {
       return Optional.empty();
     }
@@ -467,8 +470,8 @@ public record Tokens(List<Run> runs) {
         : OptionalLong.empty();
   }
 
-  /// Returns a distance of the first query from the first key that has the same mask, of runs of
-  /// consecutive positions.
+  /// Returns a distance of the first query from the first key that has the same causal mask, of
+  /// runs of consecutive positions.
   private static OptionalLong ofRuns(AttentionSpec spec, Tokens queries, Tokens keys) {
     var firstQuery = queries.runs.getFirst();
     var firstKey = keys.runs.getFirst();
@@ -507,9 +510,6 @@ public record Tokens(List<Run> runs) {
 
   /// @param apart distance of the first query from the first key
   private static Relation relation(AttentionSpec spec, Run queries, Run keys, long apart) {
-    if (!spec.isCausal()) {
-      return Relation.ALL;
-    }
     long window = spec.window() == 0 ? Long.MAX_VALUE : spec.window();
     long least = apart - (keys.length - 1);
     long most = apart + queries.length - 1;

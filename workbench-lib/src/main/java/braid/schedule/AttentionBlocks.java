@@ -52,11 +52,11 @@ final class AttentionBlocks {
 
   /// Adds the blocks of one run of queries, one for each run of keys that it sees.
   private static void add(Attend whole, Run run, List<Attend> blocks) {
-    var seen = new ArrayList<>(whole.keys().runs());
+    var seen = new ArrayList<>(keyRuns(whole));
     seen.removeIf(keys -> !Tokens.sees(whole.spec(), run, keys));
     boolean continued = whole.continued();
     if (seen.isEmpty() && !continued) {
-      seen.add(whole.keys().runs().getFirst());
+      seen.add(keyRuns(whole).getFirst());
     }
     for (var keys : seen) {
       blocks.add(part(whole, Slice.rows(run), whole.queries(), Slice.rows(keys), continued));
@@ -105,7 +105,7 @@ final class AttentionBlocks {
     var blocks = new ArrayList<AttendGradient>();
     for (boolean seen : List.of(true, false)) {
       for (var run : block.queries().runs()) {
-        for (var keys : block.keys().runs()) {
+        for (var keys : keyRuns(block)) {
           boolean continuesQuery = whole.continuesQuery() || begun.contains(run);
           boolean continuesKeys = whole.continuesKeys() || begunKeys.contains(keys);
           if (Tokens.sees(block.spec(), run, keys)
@@ -126,6 +126,23 @@ final class AttentionBlocks {
       }
     }
     return blocks;
+  }
+
+  /// Returns the runs of keys, and the keys of a run one by one if a run of queries has another
+  /// step.
+  private static List<Run> keyRuns(Attend whole) {
+    var runs = new ArrayList<Run>();
+    for (var keys : whole.keys().runs()) {
+      boolean together =
+          keys.length() == 1
+              || whole.queries().runs().stream()
+                  .allMatch(run -> run.length() == 1 || run.step() == keys.step());
+      int parts = together ? 1 : Math.toIntExact(keys.length());
+      for (int i = 0; i < parts; i++) {
+        runs.add(keys.part(parts, i));
+      }
+    }
+    return runs;
   }
 
   private static boolean isOneBlock(Attend whole, Tokens queries) {

@@ -154,6 +154,27 @@ class AttentionBlocksTest {
   }
 
   @Test
+  void manyShortPiecesAreFetchedAndAddedTogether() {
+    var spec = AttentionSpec.of(120, 2, 4).causal().batch(20);
+    for (int rank = 0; rank < RANKS; rank++) {
+      var forward = Schedule.of(spec, ContextParallel.ring(), RANKS).steps(rank);
+      assertThat(forward)
+          .filteredOn(Step.Copy.class::isInstance)
+          .hasSize(RANKS - 1)
+          .allMatch(step -> ((Step.Copy) step).moves().size() == 2);
+      // A sum of key and of value for each other rank.
+      assertThat(Schedule.of(spec.backward(), ContextParallel.ring(), RANKS).steps(rank))
+          .filteredOn(Step.Reduce.class::isInstance)
+          .hasSize(2 * (RANKS - 1));
+    }
+    // The last positions of each sequence only: more lies between them than is seen.
+    var window = Schedule.of(spec.window(5), ContextParallel.ring(), RANKS).steps(1);
+    assertThat(window)
+        .filteredOn(Step.Copy.class::isInstance)
+        .allMatch(step -> ((Step.Copy) step).moves().size() >= 2 * 20);
+  }
+
+  @Test
   void aStripedRankAttendsToEachPeerInOneStep() {
     for (var causal : List.of(AttentionSpec.of(400, 2, 4).causal(), AttentionSpec.of(400, 2, 4))) {
       for (var spec : List.of(causal, causal.packed(0, 1, 150, 152, 400))) {

@@ -178,6 +178,7 @@ final class ScheduleCases {
                 packed(spec),
                 packed(spec.causal()),
                 packed(spec.causal()).dtype(DType.BF16),
+                many(spec.causal()),
                 padded(spec).dtype(DType.BF16),
                 padded(spec.causal().window(5)),
                 spec.causal().window(5).dtype(DType.BF16))) {
@@ -195,6 +196,13 @@ final class ScheduleCases {
   private static AttentionSpec packed(AttentionSpec spec) {
     int end = spec.sequence();
     return spec.packed(0, 1, 1, Math.max(1, end / 2 - 1), end);
+  }
+
+  /// Sequences of equal length, more than are fetched one by one.
+  private static AttentionSpec many(AttentionSpec spec) {
+    int count = Math.min(12, spec.sequence());
+    return spec.packed(
+        IntStream.rangeClosed(0, count).map(i -> i * spec.sequence() / count).toArray());
   }
 
   /// The same number of tokens in each half. The second half begins with padding.

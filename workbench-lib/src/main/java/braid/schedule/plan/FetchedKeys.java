@@ -28,6 +28,9 @@ import java.util.stream.IntStream;
 /// predecessor in a ring, which holds what it has fetched for the successor. Or a library gathers
 /// them: each chunk of the rows of all ranks, also those that a rank does not see.
 final class FetchedKeys {
+  /// Pieces of a chunk up to which each is a copy of its own.
+  private static final int MOST_COPIES = 8;
+
   private final AttentionSpec spec;
   private final ContextParallel how;
   private final int ranks;
@@ -242,18 +245,22 @@ final class FetchedKeys {
     return keys.length() == 0 ? List.of() : tokens.get(rank).seen(spec, keys);
   }
 
-  /// Returns the pieces of a chunk of a source that a rank's queries see.
+  /// Returns the pieces of a chunk of a source that a rank's queries see. Of many short ones, a
+  /// ring also fetches the rows between them, if these are no more than theirs: all are one copy
+  /// then, and their gradients one sum.
   private List<Piece> seen(int rank, int source, int chunk) {
-    var pieces = new ArrayList<Piece>();
-    for (var run : tokens.get(source).runs()) {
-      for (var seen : seen(rank, run)) {
-        var part = seen.part(how.splits(), chunk);
-        if (part.length() > 0) {
-          pieces.add(new Piece(source, part, 0));
-        }
+    var runs = tokens.get(source).runs();
+    var seen = runs.stream().flatMap(run -> seen(rank, run).stream()).toList();
+    var parts = seen.stream().map(run -> run.part(how.splits(), chunk));
+    if (how.method() == Method.RING && seen.size() > MOST_COPIES) {
+      long start = seen.getFirst().row();
+      var all = new Slice(start, seen.getLast().endRow() - start);
+      if (all.length() <= 2 * seen.stream().mapToLong(Tokens.Run::length).sum()) {
+        var rows = all.part(how.splits(), chunk);
+        parts = runs.stream().map(run -> run.inRows(rows.start(), rows.end()));
       }
     }
-    return pieces;
+    return parts.filter(part -> part.length() > 0).map(part -> new Piece(source, part, 0)).toList();
   }
 
   /// Returns the pieces of a chunk of an owner that a rank fetches.
