@@ -116,8 +116,8 @@ class BalanceTest {
     var window = Balance.of(spec(2), RANKS);
     assertThat(window.leftOut())
         .containsExactly(
-            "left out striped: layout striped has no window, which is no whole number of stripes,"
-                + " but window was 30; take layout(ZIGZAG)");
+            "left out striped: layout striped takes no window, since its masks would differ from"
+                + " rank to rank, but window was 30; take layout(ZIGZAG)");
   }
 
   @Test
