@@ -14,7 +14,10 @@ import picocli.CommandLine.Spec;
       FrontCommand.class,
       GpuCommand.class,
       PredictionsCommand.class,
+      ScaleCommand.class,
       FrontProbe.class,
+      ScaleProbe.class,
+      ScaleRanks.class,
     },
     mixinStandardHelpOptions = true,
     synopsisSubcommandLabel = "COMMAND",
@@ -25,6 +28,6 @@ public final class BenchCommand implements Runnable, CheckCommand {
   @Override
   public void run() {
     throw new ParameterException(
-        spec.commandLine(), "a command is missing: front, gpu or predictions");
+        spec.commandLine(), "a command is missing: front, gpu, predictions or scale");
   }
 }

@@ -107,7 +107,7 @@ record FrontProcess(
   }
 
   /// Returns a field of a file of /proc; 0 if the process has just ended or Linux lacks the field.
-  private static double mebibytes(Path file, String name) {
+  static double mebibytes(Path file, String name) {
     try (var lines = Files.lines(file)) {
       return lines
           .filter(line -> line.startsWith(name))

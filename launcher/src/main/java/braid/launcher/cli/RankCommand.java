@@ -24,7 +24,7 @@ import picocli.CommandLine.Spec;
     name = "rank",
     description =
         "Joins a command that waits for its ranks (--launcher attach), as one rank, and runs it"
-            + " until the command ends. The rank is BRAID_RANK, else the one that Open MPI, MPICH,"
+            + " until the command ends. Waits for the command to listen. The rank is BRAID_RANK, else the one that Open MPI, MPICH,"
             + " torchrun, Slurm or Kubernetes tells.",
     mixinStandardHelpOptions = true,
     exitCodeList = {
@@ -58,14 +58,14 @@ final class RankCommand implements Callable<Integer> {
   public Integer call() {
     var err = spec.commandLine().getErr();
     var env = Env.here();
-    var key = key(env);
+    var keys = keys(env);
     var place = RankPlace.of(env.variables());
     var patience =
         Optional.ofNullable(joinTimeout)
             .map(text -> TimeLimits.duration("--join-timeout", text))
             .orElse(JoinedRanks.JOIN_TIMEOUT);
     try {
-      new RankAgent(key, place, Installation.version(), env.variables(), System.err::println)
+      new RankAgent(keys, place, Installation.version(), env.variables(), System.err::println)
           .run(patience);
       return ExitCode.OK.code();
     } catch (IOException e) {
@@ -75,15 +75,18 @@ final class RankCommand implements Callable<Integer> {
     }
   }
 
-  private JoinKey key(Env env) {
-    if (join != null) {
-      return JoinKey.read(join);
+  private RankAgent.KeySource keys(Env env) {
+    var file = join;
+    if (file != null) {
+      return () -> JoinKey.read(file);
     }
-    return env.join()
-        .map(text -> JoinKey.parse(JoinKey.VARIABLE, text))
-        .orElseThrow(
-            () ->
-                new BraidException(
-                    "braid rank needs the key of the command that it joins; name its file by --join, or set BRAID_JOIN"));
+    var key =
+        env.join()
+            .map(text -> JoinKey.parse(JoinKey.VARIABLE, text))
+            .orElseThrow(
+                () ->
+                    new BraidException(
+                        "braid rank needs the key of the command that it joins; name its file by --join, or set BRAID_JOIN"));
+    return () -> key;
   }
 }

@@ -139,7 +139,9 @@ public final class AgentJob implements AutoCloseable {
         log.accept("braid: %s ended with code %d".formatted(engine.program, code));
       }
     } catch (IOException e) {
-      log.accept("braid: the output of %s cannot be read: %s".formatted(engine.program, e));
+      if (!closing) {
+        log.accept("braid: the output of %s cannot be read: %s".formatted(engine.program, e));
+      }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }

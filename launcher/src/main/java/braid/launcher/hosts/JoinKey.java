@@ -6,6 +6,7 @@ import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
@@ -61,7 +62,9 @@ public record JoinKey(String address, int port, String token, Optional<String> c
   }
 
   /// Reads a file that only its owner may read, as ssh does with keys.
-  public static JoinKey read(Path file) {
+  ///
+  /// @throws NoSuchFileException if the front has not written it yet
+  public static JoinKey read(Path file) throws NoSuchFileException {
     try {
       var modes = Files.getPosixFilePermissions(file);
       if (modes.stream().anyMatch(mode -> !mode.name().startsWith("OWNER_"))) {
@@ -70,9 +73,11 @@ public record JoinKey(String address, int port, String token, Optional<String> c
                 .formatted(file, PosixFilePermissions.toString(modes), file));
       }
       return parse(file.toString(), Files.readString(file));
+    } catch (NoSuchFileException e) {
+      throw e;
     } catch (IOException e) {
       throw new BraidException(
-          "%s must be the file that the front has written but cannot be read (%s); start the front first, or name the file by --join"
+          "%s must be the file that the front has written but cannot be read (%s); name another by --join"
               .formatted(file, e),
           e);
     }

@@ -32,9 +32,9 @@ import org.jspecify.annotations.Nullable;
 /// `%restart` and the next notebook need no new agents.
 ///
 /// Strangers. A connection has 5 s for each of its first messages and 10 s until its proof, there
-/// are at most 64 without proof, and the oldest of the address with most makes room for a new one.
-/// Until the proof nothing but a TLS greeting and 100 bytes are read, so a flood costs time and
-/// nothing else: agents try again until they are in.
+/// are at most 64 without proof beside those of ranks, and the oldest of the address with most
+/// makes room for a new one. Until the proof nothing but a TLS greeting and 100 bytes are read, so
+/// a flood costs time and nothing else: agents try again until they are in.
 ///
 /// Failures. The front sends each agent a beat per second; seven without an answer declare the
 /// agent's rank dead. An agent that hears nothing for 15 s, or whose link breaks, kills its process
@@ -48,6 +48,10 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
   private static final Duration PROOF = Duration.ofSeconds(10);
 
   private static final Duration BEAT = Duration.ofSeconds(1);
+
+  /// Links of a rank that its agent opens at once.
+  private static final int LINKS = 6;
+
   private static final int BACKLOG = 256;
   private static final long ACCEPT_PAUSE_NANOS = Duration.ofMillis(100).toNanos();
 
@@ -79,7 +83,7 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
 
   private final Settings settings;
   private final Map<Integer, JoinedAgent> agents = new TreeMap<>();
-  private final Unproven unproven = new Unproven();
+  private final Unproven unproven;
   private final FoldedLog log = new FoldedLog(System.err::println);
   private final RunCertificate certificate = RunCertificate.create();
   private final Thread hook = new Thread(this::endWaiting, "braid-join-end");
@@ -90,6 +94,7 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
 
   public JoinedRanks(Settings settings) {
     this.settings = settings;
+    unproven = new Unproven(LINKS * settings.count);
   }
 
   @Override
@@ -151,7 +156,8 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
       if (listener != null) {
         return;
       }
-      var opened = new ServerSocket(settings.port, BACKLOG, settings.listen);
+      var opened =
+          new ServerSocket(settings.port, BACKLOG + LINKS * settings.count, settings.listen);
       listener = opened;
       key =
           settings.key.isPresent()
@@ -308,7 +314,7 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
   private void serve(Socket socket) {
     var from = socket.getRemoteSocketAddress();
     try (socket;
-        var link = Link.accept(socket, certificate, key().token())) {
+        var link = Link.accept(socket, certificate, key())) {
       var opening = LinkMessage.read(link.in());
       unproven.remove(socket);
       link.silence(Duration.ZERO);

@@ -20,12 +20,14 @@ final class Link implements AutoCloseable {
   /// Longest silence before the proof.
   private static final Duration GREETING = Duration.ofSeconds(5);
 
+  private final JoinKey key;
   private final Socket plain;
-  private final SSLSocket socket;
+  final SSLSocket socket;
   private final DataInputStream in;
   private final DataOutputStream out;
 
-  private Link(Socket plain, SSLSocket socket) throws IOException {
+  private Link(JoinKey key, Socket plain, SSLSocket socket) throws IOException {
+    this.key = key;
     this.plain = plain;
     this.socket = socket;
     in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
@@ -46,7 +48,7 @@ final class Link implements AutoCloseable {
                   .getSocketFactory()
                   .createSocket(plain, address, key.port(), true);
       socket.startHandshake();
-      var link = new Link(plain, socket);
+      var link = new Link(key, plain, socket);
       Proven.connect(link.in, link.out, key.token(), peer(socket));
       return link;
     } catch (IOException | RuntimeException e) {
@@ -56,7 +58,7 @@ final class Link implements AutoCloseable {
   }
 
   /// Accepts a connection of whoever proves the token.
-  static Link accept(Socket plain, RunCertificate certificate, String token) throws IOException {
+  static Link accept(Socket plain, RunCertificate certificate, JoinKey key) throws IOException {
     prepare(plain);
     var socket =
         (SSLSocket)
@@ -67,8 +69,8 @@ final class Link implements AutoCloseable {
                     plain, plain.getInetAddress().getHostAddress(), plain.getPort(), true);
     socket.setUseClientMode(false);
     socket.startHandshake();
-    var link = new Link(plain, socket);
-    Proven.accept(link.in, link.out, token, certificate.hash());
+    var link = new Link(key, plain, socket);
+    Proven.accept(link.in, link.out, key.token(), certificate.hash());
     return link;
   }
 
@@ -86,6 +88,11 @@ final class Link implements AutoCloseable {
   /// Ends the time limit of the greeting, or sets another.
   void silence(Duration longest) throws IOException {
     socket.setSoTimeout(Math.toIntExact(longest.toMillis()));
+  }
+
+  /// Key of its front.
+  JoinKey key() {
+    return key;
   }
 
   DataInputStream in() {

@@ -9,6 +9,7 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.ProtocolException;
 import java.net.SocketTimeoutException;
+import java.nio.file.NoSuchFileException;
 import java.security.cert.CertificateException;
 import java.time.Duration;
 import java.util.HashMap;
@@ -30,24 +31,32 @@ public final class RankAgent {
 
   private static final Duration RETRY = Duration.ofMillis(300);
 
-  private final JoinKey key;
+  /// Finds the key. Its front may not have written it yet, or may write it again.
+  public interface KeySource {
+    /// @throws NoSuchFileException if it is not there yet
+    JoinKey key() throws NoSuchFileException;
+  }
+
+  private final KeySource keys;
   private final RankPlace place;
   private final String version;
   private final Map<String, String> variables;
   private final Consumer<String> log;
   private volatile @Nullable Running running;
+  private volatile @Nullable Link joined;
+  private volatile boolean leaving;
 
   /// A process with its tunnels.
   private record Running(int start, Process process, Tunnel front, Tunnel store) {}
 
   /// @param variables environment of this process
   public RankAgent(
-      JoinKey key,
+      KeySource keys,
       RankPlace place,
       String version,
       Map<String, String> variables,
       Consumer<String> log) {
-    this.key = key;
+    this.keys = keys;
     this.place = place;
     this.version = version;
     this.variables = Map.copyOf(variables);
@@ -60,29 +69,40 @@ public final class RankAgent {
   /// @throws BraidException if the front refuses this rank
   /// @throws IOException if the front cannot be reached, or is lost
   public void run(Duration patience) throws IOException {
-    var hook = new Thread(this::kill, "braid-rank-end");
+    var hook = new Thread(this::leave, "braid-rank-end");
     Runtime.getRuntime().addShutdownHook(hook);
     try (var link = connect(patience)) {
+      joined = link;
+      serve(link);
+    } catch (IOException e) {
+      throw leaving ? new IOException("a signal has ended it", e) : e;
+    } finally {
+      kill();
+      removeUnlessRunning(hook);
+    }
+  }
+
+  private void serve(Link link) throws IOException {
+    try {
       link.send(
           new LinkMessage.Join(
               version, place.host(), place.rank(), place.size(), ProcessHandle.current().pid()));
       if (!(LinkMessage.read(link.in()) instanceof LinkMessage.Answered(var refusal))) {
-        throw new IOException("the front at " + key + " does not answer");
+        throw new IOException("the front at " + link.key() + " does not answer");
       }
       if (!refusal.isEmpty()) {
         throw new BraidException(
-            "the front at %s refused rank %d: %s".formatted(key, place.rank(), refusal));
+            "the front at %s refused rank %d: %s".formatted(link.key(), place.rank(), refusal));
       }
       link.silence(FRONT_SILENCE);
       while (serve(LinkMessage.read(link.in()), link)) {}
     } catch (SocketTimeoutException e) {
       throw new IOException(
-          "the front at %s has been silent for %d s".formatted(key, FRONT_SILENCE.toSeconds()), e);
+          "the front at %s has been silent for %d s"
+              .formatted(link.key(), FRONT_SILENCE.toSeconds()),
+          e);
     } catch (EOFException e) {
-      throw new IOException("the front at " + key + " has ended", e);
-    } finally {
-      kill();
-      removeUnlessRunning(hook);
+      throw new IOException("the front at " + link.key() + " has ended", e);
     }
   }
 
@@ -96,20 +116,25 @@ public final class RankAgent {
 
   private Link connect(Duration patience) throws IOException {
     long deadline = System.nanoTime() + patience.toNanos();
+    @Nullable JoinKey key = null;
     while (true) {
       try {
+        key = keys.key();
         return Link.connect(key);
       } catch (IOException e) {
         boolean foreign =
             e instanceof ProtocolException || e.getCause() instanceof CertificateException;
-        if (foreign || System.nanoTime() > deadline) {
+        boolean late = System.nanoTime() > deadline;
+        if (late || (foreign && keys.key().equals(key))) {
           throw new BraidException(
-              "rank %d cannot join the front at %s%s: %s; is the front running, and is the key its own?"
+              "rank %d cannot join %s%s: %s; is the front running, and is the key its own?"
                   .formatted(
                       place.rank(),
-                      key,
+                      key == null ? "a front" : "the front at " + key,
                       foreign ? "" : " within %d s".formatted(patience.toSeconds()),
-                      e.getMessage()),
+                      e instanceof NoSuchFileException
+                          ? e.getMessage() + " does not exist"
+                          : e.getMessage()),
               e);
         }
         LockSupport.parkNanos(RETRY.toNanos());
@@ -146,16 +171,16 @@ public final class RankAgent {
   private void start(LinkMessage.Start start, Link link) throws IOException {
     kill();
     try {
-      var front = tunnel(start, LinkMessage.Stream.FRONT);
-      var store = tunnel(start, LinkMessage.Stream.STORE);
+      var front = tunnel(link.key(), start, LinkMessage.Stream.FRONT);
+      var store = tunnel(link.key(), start, LinkMessage.Stream.STORE);
       var builder = new ProcessBuilder(RankJvm.command(start.kind(), front.port()));
       builder.environment().clear();
       builder.environment().putAll(environment(start, store.port()));
       var process = builder.start();
       running = new Running(start.start(), process, front, store);
       link.send(new LinkMessage.Started(start.start(), process.pid()));
-      carry(start, LinkMessage.Stream.STDOUT, process.getInputStream());
-      carry(start, LinkMessage.Stream.STDERR, process.getErrorStream());
+      carry(link.key(), start, LinkMessage.Stream.STDOUT, process.getInputStream());
+      carry(link.key(), start, LinkMessage.Stream.STDERR, process.getErrorStream());
       // Not `Process.onExit`, which needs a thread of the common pool.
       Thread.ofPlatform()
           .daemon()
@@ -166,7 +191,8 @@ public final class RankAgent {
     }
   }
 
-  private Tunnel tunnel(LinkMessage.Start start, LinkMessage.Stream stream) throws IOException {
+  private Tunnel tunnel(JoinKey key, LinkMessage.Start start, LinkMessage.Stream stream)
+      throws IOException {
     return new Tunnel(key, new LinkMessage.Carry(place.rank(), start.start(), stream));
   }
 
@@ -185,7 +211,8 @@ public final class RankAgent {
     return all;
   }
 
-  private void carry(LinkMessage.Start start, LinkMessage.Stream stream, InputStream output) {
+  private void carry(
+      JoinKey key, LinkMessage.Start start, LinkMessage.Stream stream, InputStream output) {
     Thread.ofPlatform()
         .daemon()
         .name("braid-rank-" + stream)
@@ -219,6 +246,16 @@ public final class RankAgent {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
+  }
+
+  /// Ends the link before the process, so that the front names the agent's end as the cause.
+  private void leave() {
+    leaving = true;
+    var link = joined;
+    if (link != null) {
+      link.close();
+    }
+    kill();
   }
 
   private void kill() {

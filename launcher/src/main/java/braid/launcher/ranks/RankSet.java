@@ -88,7 +88,7 @@ public final class RankSet implements AutoCloseable {
     long deadline = System.nanoTime() + READY_TIMEOUT.toNanos();
     server.setSoTimeout(ACCEPT_POLL_MILLIS);
     var attached = new CountDownLatch(2 * ranks.size());
-    var unproven = new Unproven();
+    var unproven = new Unproven(2 * ranks.size());
     while (attached.getCount() > 0) {
       for (var rank : ranks) {
         rank.awaitOutput();

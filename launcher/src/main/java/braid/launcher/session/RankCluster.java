@@ -67,7 +67,7 @@ final class RankCluster implements AutoCloseable {
     SharedFileSweep.ofKilledSessions().line().ifPresent(RankCluster::warn);
     prepareLibraries();
     var token = token();
-    var store = openStore(token);
+    var store = openStore(token, options.ranks());
     try {
       return start(options, events, token, store);
     } catch (RuntimeException | Error e) {
@@ -140,9 +140,9 @@ final class RankCluster implements AutoCloseable {
     return options.backend().isCuda() ? RankKind.GPU : RankKind.HOST;
   }
 
-  private static StoreServer openStore(String token) {
+  private static StoreServer openStore(String token, int ranks) {
     try {
-      return StoreServer.open(token);
+      return StoreServer.open(token, ranks);
     } catch (IOException e) {
       throw new BraidException("the ranks' store could not be opened: " + e.getMessage(), e);
     }

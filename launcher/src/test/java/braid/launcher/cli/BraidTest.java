@@ -107,7 +107,7 @@ class BraidTest {
         "--launcher attach -n 2 --listen 127.0.0.1:x|braid: the port of --listen must be 0..65535"
             + " but was x; leave it out for a free one",
         "--launcher attach -n 2 --join-timeout soon|braid: --join-timeout must be a time of 1 s",
-        "--launcher attach -n 2 --launcher-options=--oversubscribe|braid: --launcher-options has no effect with"
+        "--launcher attach -n 2 --launcher-options=-v|braid: --launcher-options has no effect with"
             + " --launcher attach; try --launcher slurm or mpi",
         "--launcher attach -n 2 --share-gpus|braid: --share-gpus is for the GPUs of this host;",
         "--launcher attach -n 2 --starts 2|braid: --starts repeats a run on fresh ranks of this"
@@ -544,6 +544,7 @@ class BraidTest {
             "cudnn",
             "nvml",
             "nvshmem",
+            "ucx",
             "nvtx",
             "gpus",
             "gpu_driver",
@@ -563,14 +564,16 @@ class BraidTest {
     assertThat(json.getAsJsonArray("overlaps")).hasSize(Capabilities.of(backend).size());
     var first = json.getAsJsonArray("overlaps").get(0).getAsJsonObject();
     assertThat(first.keySet())
-        .containsExactly("pattern", "method", "transport", "memory", "supported", "engine", "note");
+        .containsExactly(
+            "pattern", "method", "transport", "memory", "supported", "engine", "note", "spans");
     assertThat(first.get("pattern").getAsString()).isEqualTo("all-gather-gemm");
     assertThat(first.get("supported").getAsBoolean()).isTrue();
     assertThat(json.getAsJsonArray("attention")).hasSize(Capabilities.attentionOf(backend).size());
     assertThat(json.getAsJsonArray("collectives"))
         .hasSize(Capabilities.collectivesOf(backend).size());
     assertThat(json.getAsJsonArray("collectives").get(0).getAsJsonObject().keySet())
-        .containsExactly("collective", "transport", "memory", "supported", "engine", "note");
+        .containsExactly(
+            "collective", "transport", "memory", "supported", "engine", "note", "spans");
     assertThat(json.get("ok").getAsBoolean()).isTrue();
     assertThat(ran.exitCode()).isZero();
   }

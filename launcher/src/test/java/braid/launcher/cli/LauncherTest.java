@@ -66,6 +66,9 @@ class LauncherTest {
   private static final Code STUCK =
       new Code("System.out.println(\"begun\"); Thread.sleep(Long.MAX_VALUE);");
 
+  /// Key of a command that has ended. Nobody listens at this port.
+  private static final String STALE = "127.0.0.1:1/" + "0".repeat(64);
+
   @TempDir Path directory;
   private final List<Process> agents = new ArrayList<>();
 
@@ -172,9 +175,10 @@ class LauncherTest {
     }
   }
 
-  private Process agent(int rank) {
+  private Process agent(int rank, String... options) {
     var command = new ArrayList<>(FrontJvm.command());
     command.addAll(List.of("braid.launcher.cli.Braid", "rank", "--join", "braid.join"));
+    command.addAll(List.of(options));
     var builder = new ProcessBuilder(command).directory(directory.toFile());
     builder.redirectErrorStream(true);
     builder.redirectOutput(directory.resolve("agent" + rank).toFile());
@@ -223,6 +227,32 @@ class LauncherTest {
     for (var rank : ranks) {
       rank.onExit().get(30, TimeUnit.SECONDS);
     }
+  }
+
+  /// A batch script starts ranks and command at the same time, perhaps beside the file of a killed
+  /// command.
+  @Test
+  void ranksWaitForTheFileOfTheirCommand() throws Exception {
+    notebook(WHERE);
+    agents.add(agent(0));
+    var stale = Files.writeString(directory.resolve("stale"), STALE);
+    Files.setPosixFilePermissions(stale, PosixFilePermissions.fromString("rw-------"));
+    Files.move(stale, directory.resolve("braid.join"));
+    agents.add(agent(1));
+    var front = front();
+    assertThat(front.waitFor(100, TimeUnit.SECONDS)).isTrue();
+    assertThat(front.exitValue()).isZero();
+    assertThat(saved()).contains("[0, 1]");
+  }
+
+  @Test
+  void aCommandThatNeverListensIsNamed() throws Exception {
+    agents.add(agent(0, "--join-timeout", "1s"));
+    assertThat(agents.getFirst().waitFor(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(agents.getFirst().exitValue()).isEqualTo(2);
+    assertThat(Files.readString(directory.resolve("agent0")))
+        .contains(
+            "rank 0 cannot join a front within 1 s: braid.join does not exist; is the front running");
   }
 
   @Test

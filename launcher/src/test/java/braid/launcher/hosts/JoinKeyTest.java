@@ -64,11 +64,4 @@ class JoinKeyTest {
         .hasMessageContaining("must be accessible to its owner only but has mode rw-r-----")
         .hasMessageContaining("chmod 600");
   }
-
-  @Test
-  void aMissingFileIsNamed(@TempDir Path folder) {
-    assertThatThrownBy(() -> JoinKey.read(folder.resolve("none")))
-        .isInstanceOf(BraidException.class)
-        .hasMessageContaining("start the front first, or name the file by --join");
-  }
 }

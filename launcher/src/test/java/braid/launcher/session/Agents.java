@@ -7,6 +7,7 @@ import braid.launcher.hosts.RankPlace;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -16,7 +17,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executors;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /// Agents as threads of the test, which pose as two hosts, `h1` and `h2`.
@@ -48,7 +48,7 @@ final class Agents {
   }
 
   /// Returns the key, as soon as the front has written it.
-  JoinKey key() {
+  JoinKey key() throws NoSuchFileException {
     while (!Files.exists(file)) {
       LockSupport.parkNanos(1_000_000);
     }
@@ -64,12 +64,12 @@ final class Agents {
     var _ = join(this::key, new RankPlace(rank, count, host(rank), "BRAID_RANK"), VERSION);
   }
 
-  CompletableFuture<Void> join(Supplier<JoinKey> key, RankPlace place, String version) {
+  CompletableFuture<Void> join(RankAgent.KeySource keys, RankPlace place, String version) {
     var end =
         CompletableFuture.runAsync(
             () -> {
               try {
-                new RankAgent(key.get(), place, version, System.getenv(), System.err::println)
+                new RankAgent(keys, place, version, System.getenv(), System.err::println)
                     .run(Duration.ofSeconds(60));
               } catch (IOException e) {
                 throw new IllegalStateException(e.getMessage(), e);

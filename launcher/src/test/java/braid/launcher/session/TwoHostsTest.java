@@ -9,12 +9,10 @@ import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.hosts.JoinedRanks;
+import braid.launcher.hosts.NamespaceHosts;
 import braid.model.BackendKind;
 import braid.natives.ucx.UcxWorker;
-import java.io.IOException;
 import java.net.InetAddress;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -23,26 +21,16 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.ResourceLock;
 
-/// Four ranks on two hosts. A host is a set of namespaces of this machine (network, name, mounts,
-/// IPC, processes) with its own `/dev/shm`; a bridge joins them with the front.
+/// Four ranks on two hosts of this machine.
+@ResourceLock(NamespaceHosts.CORES)
 class TwoHostsTest {
   private static final int RANKS = 4;
-
-  /// Starts a command in the namespaces of a host.
-  private static final String IN_HOST =
-      """
-      set -e
-      mount --bind "$2" /dev/shm
-      hostname "$1"
-      shift 2
-      exec "$@"
-      """;
 
   private static final String STUCK =
       """
@@ -50,76 +38,23 @@ class TwoHostsTest {
       if (world.rank() == 3) Thread.sleep(Long.MAX_VALUE); else world.barrier();
       """;
 
-  private static final AtomicInteger TESTS = new AtomicInteger();
-
   @TempDir Path home;
 
-  /// Distinguishes the names of concurrent test processes.
-  private final int number = (int) (ProcessHandle.current().pid() % 250);
-
-  /// Devices of an earlier test may still be ending.
-  private final String suffix = number + "t" + TESTS.incrementAndGet();
-
-  private final String bridge = "bb" + suffix;
-  private final String network = "10.231." + number + ".";
   private final List<Process> agents = new ArrayList<>();
+  private NamespaceHosts hosts;
   private JoinedRanks ranks;
   private Session session;
 
-  private static String run(String... command) throws IOException, InterruptedException {
-    var process = new ProcessBuilder(command).redirectErrorStream(true).start();
-    var text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    if (process.waitFor() != 0) {
-      throw new IOException(String.join(" ", command) + ": " + text);
-    }
-    return text;
-  }
-
-  private static String refusal() {
-    try {
-      run("ip", "netns", "add", "braid-probe");
-      run("ip", "netns", "del", "braid-probe");
-      run("unshare", "-u", "-m", "-i", "-p", "-f", "--mount-proc", "true");
-      return "";
-    } catch (IOException e) {
-      return String.valueOf(e.getMessage());
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      return "interrupted";
-    }
-  }
-
-  private String space(int host) {
-    return "braid-" + suffix + "-h" + host;
-  }
-
-  private String link(int host) {
-    return "bv" + suffix + "h" + host;
-  }
-
   @BeforeEach
   void start() throws Exception {
-    var refusal = refusal();
-    assumeTrue(refusal.isEmpty(), "namespaces are not available: " + refusal);
-    run("ip", "link", "add", bridge, "type", "bridge");
-    run("ip", "link", "set", bridge, "up");
-    run("ip", "addr", "add", network + "254/24", "dev", bridge);
-    for (int host = 1; host <= 2; host++) {
-      var name = space(host);
-      run("ip", "netns", "add", name);
-      run("ip", "link", "add", link(host), "type", "veth", "peer", "name", "eth0", "netns", name);
-      run("ip", "link", "set", link(host), "master", bridge, "up");
-      run("ip", "-n", name, "addr", "add", network + host + "/24", "dev", "eth0");
-      run("ip", "-n", name, "link", "set", "eth0", "up");
-      run("ip", "-n", name, "link", "set", "lo", "up");
-    }
+    hosts = new NamespaceHosts(2);
     var file = home.resolve("braid.join");
     ranks =
         new JoinedRanks(
             new JoinedRanks.Settings(
                 "attach",
                 RANKS,
-                InetAddress.getByName(network + "254"),
+                InetAddress.getByName(hosts.frontAddress()),
                 0,
                 Optional.empty(),
                 Optional.of(file),
@@ -133,18 +68,12 @@ class TwoHostsTest {
                 Session.start(
                     new SessionOptions(RANKS, BackendKind.HOST, Optional.empty(), home)
                         .starter(ranks)));
-    assertThat(new Agents(home, RANKS).key().address()).isEqualTo(network + "254");
+    assertThat(new Agents(home, RANKS).key().address()).isEqualTo(hosts.frontAddress());
     for (int rank = 0; rank < RANKS; rank++) {
-      int host = 1 + 2 * rank / RANKS;
-      var command =
-          new ArrayList<>(
-              List.of("ip", "netns", "exec", space(host), "unshare", "-u", "-m", "-i", "-p"));
-      command.addAll(List.of("-f", "--kill-child", "--mount-proc", "sh", "-c", IN_HOST, "sh"));
-      command.add("h" + host);
-      command.add(Files.createDirectories(home.resolve("shm" + host)).toString());
-      command.addAll(FrontJvm.command());
+      var command = new ArrayList<>(FrontJvm.command());
       command.addAll(List.of("braid.launcher.cli.Braid", "rank", "--join", file.toString()));
-      var builder = new ProcessBuilder(command).inheritIO();
+      var builder =
+          new ProcessBuilder(hosts.command(1 + 2 * rank / RANKS, home, command)).inheritIO();
       builder.environment().put("BRAID_RANK", Integer.toString(rank));
       agents.add(builder.start());
     }
@@ -158,18 +87,8 @@ class TwoHostsTest {
       ranks.close();
     }
     agents.forEach(Process::destroyForcibly);
-    for (int host = 1; host <= 2; host++) {
-      quietly("ip", "link", "del", link(host));
-      quietly("ip", "netns", "del", space(host));
-    }
-    quietly("ip", "link", "del", bridge);
-  }
-
-  private static void quietly(String... command) throws InterruptedException {
-    try {
-      run(command);
-    } catch (IOException e) {
-      // It was never made.
+    if (hosts != null) {
+      hosts.close();
     }
   }
 
@@ -229,7 +148,7 @@ class TwoHostsTest {
   @Test
   void aCutLinkIsNamedWithinTenSecondsAndNothingSurvives() throws Exception {
     long start = System.nanoTime();
-    var failure = stuck(() -> run("ip", "link", "set", link(2), "down"));
+    var failure = stuck(() -> hosts.cut(2));
     assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(12));
     assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
     assertThat(failure.message())

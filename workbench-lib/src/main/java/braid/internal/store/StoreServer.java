@@ -24,6 +24,9 @@ public final class StoreServer implements AutoCloseable {
   /// Pause after a connection that could not be accepted.
   private static final Duration ACCEPT_PAUSE = Duration.ofMillis(100);
 
+  /// Connections that wait to be accepted.
+  private static final int BACKLOG = 64;
+
   private static final Duration CLOSE_PATIENCE = Duration.ofSeconds(1);
 
   private final String token;
@@ -33,35 +36,46 @@ public final class StoreServer implements AutoCloseable {
       Thread.ofPlatform().daemon().name("braid-store").unstarted(this::accept);
   private final MeetingTable table = new MeetingTable();
   private final Set<Socket> connections = ConcurrentHashMap.newKeySet();
-  private final Unproven unproven = new Unproven();
+  private final Unproven unproven;
   private final Map<Integer, Socket> ranks = new ConcurrentHashMap<>();
   private volatile boolean closed;
 
-  private StoreServer(String token, Consumer<String> log, ServerSocket listener) {
+  private StoreServer(String token, int expected, Consumer<String> log, ServerSocket listener) {
     this.token = token;
+    unproven = new Unproven(expected);
     this.log = new FoldedLog(log);
     this.listener = listener;
   }
 
   /// Listens on a free port; refusals are printed to stderr.
   public static StoreServer open(String token) throws IOException {
-    return open(token, System.err::println);
+    return open(token, 0);
+  }
+
+  /// Listens on a free port for ranks of which this number may arrive at once.
+  public static StoreServer open(String token, int expected) throws IOException {
+    return open(token, expected, System.err::println);
   }
 
   /// Listens on a free port; refusals are printed to `log`, repeated ones as a number.
   public static StoreServer open(String token, Consumer<String> log) throws IOException {
+    return open(token, 0, log);
+  }
+
+  private static StoreServer open(String token, int expected, Consumer<String> log)
+      throws IOException {
     if (token.isBlank()) {
       throw new IllegalArgumentException(
           "a store needs a token: without one any process could join");
     }
     var listener = new ServerSocket();
     try {
-      listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+      listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), BACKLOG + expected);
     } catch (IOException e) {
       listener.close();
       throw e;
     }
-    var server = new StoreServer(token, log, listener);
+    var server = new StoreServer(token, expected, log, listener);
     server.acceptor.start();
     return server;
   }

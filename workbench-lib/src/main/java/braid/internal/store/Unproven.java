@@ -14,13 +14,21 @@ import java.util.Map;
 /// the address that has most is closed for a new one, since a rank proves the token at once and
 /// must not lose its place to a flood from elsewhere.
 public final class Unproven {
-  private static final int MOST = 64;
+  /// Connections of strangers, beside those of ranks.
+  private static final int STRANGERS = 64;
+
+  private final int most;
 
   /// Connections in the order of their arrival, with its time (`System.nanoTime`).
   private final Map<Socket, Long> connections = new LinkedHashMap<>();
 
+  /// @param expected connections of ranks that may arrive at once
+  public Unproven(int expected) {
+    most = STRANGERS + expected;
+  }
+
   public synchronized void add(Socket connection) {
-    if (connections.size() == MOST) {
+    if (connections.size() == most) {
       var oldest = oldestOfMost();
       connections.remove(oldest);
       close(oldest);

@@ -9,6 +9,7 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -101,6 +102,26 @@ class StoreTest {
     } finally {
       for (var stranger : strangers) {
         stranger.close();
+      }
+    }
+  }
+
+  @Test
+  void ranksThatArriveTogetherKeepTheirConnections() throws Exception {
+    var arrived = new ArrayList<Socket>();
+    try (var many = StoreServer.open("secret", 100)) {
+      for (int i = 0; i < 100 + 64 + 1; i++) {
+        arrived.add(new Socket(InetAddress.getLoopbackAddress(), many.port()));
+      }
+      assertThat(arrived.getFirst().getInputStream().read()).isEqualTo(-1);
+      for (var kept : arrived.subList(1, arrived.size())) {
+        kept.setSoTimeout(1);
+        assertThatThrownBy(() -> kept.getInputStream().read())
+            .isInstanceOf(SocketTimeoutException.class);
+      }
+    } finally {
+      for (var each : arrived) {
+        each.close();
       }
     }
   }

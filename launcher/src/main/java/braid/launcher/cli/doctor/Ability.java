@@ -2,6 +2,7 @@ package braid.launcher.cli.doctor;
 
 import braid.Capabilities;
 import braid.model.BackendKind;
+import braid.model.MemoryKind;
 import com.google.gson.JsonObject;
 import java.util.List;
 
@@ -68,8 +69,13 @@ record Ability(
         .toList();
   }
 
+  /// Returns the hosts whose ranks can do this together: those that share its memory.
+  MemoryKind.Span span(BackendKind backend) {
+    return MemoryKind.parse(memory).span(backend);
+  }
+
   /// @param taskName name of the task's field: pattern or collective
-  JsonObject json(String taskName) {
+  JsonObject json(String taskName, BackendKind backend) {
     var json = new JsonObject();
     json.addProperty(taskName, task);
     if (!way.equals(NO_WAY)) {
@@ -80,6 +86,7 @@ record Ability(
     json.addProperty("supported", supported);
     json.addProperty("engine", engine);
     json.addProperty("note", reason);
+    json.addProperty("spans", span(backend).toString());
     return json;
   }
 }

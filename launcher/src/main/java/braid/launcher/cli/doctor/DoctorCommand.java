@@ -24,11 +24,12 @@ import picocli.CommandLine.Spec;
 
 /// `braid doctor`. Its JSON is `{"doctor": 1, "braid": VERSION, "ok": BOOLEAN, "checks": [{"id",
 /// "title", "state": "ok"|"absent"|"missing", "value", "remedy": TEXT or null}, …], "overlaps":
-/// [{"pattern", "method", "transport", "memory", "supported": BOOLEAN, "engine", "note"}, …],
-/// "collectives": [the same with "collective" for pattern and method], "backend": the backend of
-/// both lists, "features": [{"feature", "component", "minimum", "found", "refused": both versions,
-/// "spans": hosts that a kind of memory spans; each TEXT or null}, …]}`. Ids and fields are stable,
-/// and new ones may be added; `doctor` is the version of the shape.
+/// [{"pattern", "method", "transport", "memory", "supported": BOOLEAN, "engine", "note", "spans":
+/// hosts whose ranks can do this together}, …], "collectives": [the same with "collective" for
+/// pattern and method], "backend": the backend of both lists, "features": [{"feature", "component",
+/// "minimum", "found", "refused": both versions, "spans": hosts that a kind of memory spans; each
+/// TEXT or null}, …]}`. Ids and fields are stable, and new ones may be added; `doctor` is the
+/// version of the shape.
 @Command(
     name = "doctor",
     description =
@@ -42,7 +43,8 @@ import picocli.CommandLine.Spec;
     footer = {
       "  braid doctor",
       "  braid doctor --json | jq '.checks[] | select(.state != \"ok\")'",
-      "  braid doctor --json | jq -c '.overlaps[] | select(.supported)'"
+      "  braid doctor --json | jq -c '.overlaps[] | select(.supported)'",
+      "  braid doctor --hosts"
     })
 public final class DoctorCommand implements Callable<Integer> {
   private static final int SHAPE = 1;
@@ -74,10 +76,26 @@ public final class DoctorCommand implements Callable<Integer> {
   @Option(names = "--json", description = "Prints JSON, for programs.")
   private boolean json;
 
+  @Option(
+      names = "--hosts",
+      description =
+          "Prints only which kinds of memory and which methods can span hosts, on both backends.")
+  private boolean hosts;
+
   @Spec private CommandSpec spec = CommandSpec.create();
 
   @Override
   public Integer call() throws IOException {
+    if (hosts && json) {
+      throw new BraidException(
+          "--hosts has no effect with --json, whose rows all have \"spans\"; leave one of them out");
+    }
+    if (hosts) {
+      var out = spec.commandLine().getOut();
+      HostGrid.lines(COLUMNS).forEach(out::println);
+      out.flush();
+      return ExitCode.OK.code();
+    }
     var env = Env.here();
     var machine = env.machine();
     var checks = new ArrayList<Check>();
@@ -160,9 +178,9 @@ public final class DoctorCommand implements Callable<Integer> {
     report.addProperty("ok", ok);
     report.add("checks", list);
     report.addProperty("backend", backend.toString());
-    report.add("overlaps", json(Ability.overlaps(backend), "pattern"));
-    report.add("attention", json(Ability.attentions(backend), "pass"));
-    report.add("collectives", json(Ability.collectives(backend), "collective"));
+    report.add("overlaps", json(Ability.overlaps(backend), "pattern", backend));
+    report.add("attention", json(Ability.attentions(backend), "pass", backend));
+    report.add("collectives", json(Ability.collectives(backend), "collective", backend));
     report.add("features", features.json());
     return new GsonBuilder()
         .setPrettyPrinting()
@@ -172,9 +190,9 @@ public final class DoctorCommand implements Callable<Integer> {
         .toJson(report);
   }
 
-  private static JsonArray json(List<Ability> abilities, String taskName) {
+  private static JsonArray json(List<Ability> abilities, String taskName, BackendKind backend) {
     var list = new JsonArray();
-    abilities.forEach(ability -> list.add(ability.json(taskName)));
+    abilities.forEach(ability -> list.add(ability.json(taskName, backend)));
     return list;
   }
 }

@@ -37,8 +37,20 @@ final class LibraryChecks {
     var checks = new ArrayList<Check>();
     checks.add(openBlas());
     OF_GPUS.forEach((library, wanted) -> checks.add(check(library, wanted, gpus)));
+    checks.add(ucx());
     checks.add(ranges());
     return checks;
+  }
+
+  /// Check of the library that moves bytes between the memories of several hosts.
+  private static Check ucx() {
+    var title = "UCX";
+    try {
+      return Check.ok("ucx", title, words(Libraries.require(Library.UCX)));
+    } catch (BraidNativeMissing e) {
+      var line = String.valueOf(e.getMessage());
+      return Check.absent("ucx", title, why(line), remedy(line));
+    }
   }
 
   /// Check of ranges for other profilers, which ranks push on every backend.

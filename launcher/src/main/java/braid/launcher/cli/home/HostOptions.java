@@ -14,9 +14,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Stack;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.IParameterConsumer;
+import picocli.CommandLine.Model.ArgSpec;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 
 /// Options of ranks that this process does not start itself, which may be on several hosts.
 public final class HostOptions {
@@ -75,10 +80,23 @@ public final class HostOptions {
   @Option(
       names = LAUNCHER_OPTIONS,
       paramLabel = "TEXT",
+      parameterConsumer = Verbatim.class,
       description = "Further options of srun or mpirun: --launcher-options \"--host h1:4,h2:4\".")
   private @Nullable String launcherOptions;
 
   private @Nullable JoinedRanks joined;
+
+  /// Takes the next argument as it is, even if it is the name of one of Braid's own options.
+  private static final class Verbatim implements IParameterConsumer {
+    @Override
+    public void consumeParameters(Stack<String> arguments, ArgSpec option, CommandSpec command) {
+      if (arguments.isEmpty()) {
+        throw new ParameterException(
+            command.commandLine(), LAUNCHER_OPTIONS + " needs the options of srun or mpirun");
+      }
+      option.setValue(arguments.pop());
+    }
+  }
 
   private Launcher launcher() {
     if (launcher == null) {

@@ -1,0 +1,166 @@
+package braid.launcher.hosts;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import braid.launcher.FrontJvm;
+import braid.launcher.experiment.Experiments;
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.Notebooks;
+import braid.launcher.notebook.Notebooks.Code;
+import braid.natives.ucx.UcxWorker;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.jupiter.api.parallel.ResourceLock;
+
+/// `braid run` with four ranks on two hosts, `h1` and `h2`, that another program starts.
+@Execution(ExecutionMode.CONCURRENT)
+@ResourceLock(NamespaceHosts.CORES)
+abstract class RunOnTwoHosts {
+  static final Code HOSTS = new Code("world.hosts()");
+
+  static final Code VERIFIED =
+      new Code(
+          "Pipeline.on(world).gemm(GemmSpec.allGatherGemm(96, 24, 16)).overlap(Overlap.pipelined(2)).build().verify()");
+
+  static final Code STUCK =
+      new Code(
+          "System.out.println(\"begun\"); if (world.rank() == 3) Thread.sleep(Long.MAX_VALUE); else world.barrier();");
+
+  /// Command line of a rank's process, and of its agent.
+  static final String RANK = "braid.launcher.rank.RankMain";
+
+  static final String AGENT = "braid.launcher.cli.Braid rank";
+
+  /// Longest time from a failure to its name.
+  static final Duration NAMED = Duration.ofSeconds(10);
+
+  private static final Duration PATIENCE = Duration.ofSeconds(100);
+  private static final long POLL_NANOS = 20_000_000;
+
+  @TempDir Path folder;
+  NamespaceHosts hosts;
+  private final Map<Integer, Map<Long, String>> daemons = new TreeMap<>();
+
+  interface Condition {
+    boolean holds() throws IOException, InterruptedException;
+  }
+
+  /// Skips the test, by name, without these programs or UCX.
+  static void assume(String engine, String... programs) {
+    var missing =
+        Stream.of(programs)
+            .filter(
+                program ->
+                    Stream.of("/usr/bin", "/usr/sbin", "/bin", "/sbin")
+                        .noneMatch(bin -> Files.isExecutable(Path.of(bin, program))))
+            .toList();
+    assumeTrue(missing.isEmpty(), engine + " is not installed: " + missing);
+    assumeTrue(UcxWorker.missing().isEmpty(), () -> "UCX is missing: " + UcxWorker.missing());
+  }
+
+  @BeforeEach
+  void start() throws Exception {
+    hosts = new NamespaceHosts(2);
+    script(
+        "braid",
+        "exec %s '-Dbraid.home=%s' braid.launcher.cli.Braid \"$@\""
+            .formatted(quoted(FrontJvm.command()), folder));
+    expectDaemons();
+  }
+
+  /// Notes the processes that run without a job.
+  void expectDaemons() throws IOException {
+    for (int host = 1; host <= 2; host++) {
+      daemons.put(host, hosts.processes(host));
+    }
+  }
+
+  @AfterEach
+  void end() throws Exception {
+    if (hosts != null) {
+      hosts.close();
+    }
+  }
+
+  /// Returns words as bash reads them.
+  static String quoted(List<String> words) {
+    return words.stream()
+        .map(each -> "'" + each.replace("'", "'\\''") + "'")
+        .collect(Collectors.joining(" "));
+  }
+
+  Path script(String name, String... lines) throws IOException {
+    var file =
+        Files.writeString(folder.resolve(name), "#!/bin/bash\n" + String.join("\n", lines) + "\n");
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rwx------"));
+    return file;
+  }
+
+  void notebook(Code... cells) throws IOException {
+    Files.writeString(folder.resolve("n.ipynb"), Notebooks.json(cells));
+  }
+
+  String output() throws IOException {
+    var file = folder.resolve("output");
+    return Files.exists(file) ? Files.readString(file) : "";
+  }
+
+  private static boolean waited(Duration longest, Condition condition) throws Exception {
+    long end = System.nanoTime() + longest.toNanos();
+    while (!condition.holds()) {
+      if (System.nanoTime() > end) {
+        return false;
+      }
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+    return true;
+  }
+
+  /// Waits until the stuck cell runs.
+  void awaitStuck() throws Exception {
+    assertThat(waited(PATIENCE, () -> output().contains("\nbegun\n"))).as(output()).isTrue();
+  }
+
+  /// Waits for the name of a failure that is made now.
+  void assertNamed(String text) throws Exception {
+    assertThat(waited(NAMED, () -> output().contains(text))).as(text + ": " + output()).isTrue();
+  }
+
+  void assertNothingLeft(int... alive) throws Exception {
+    for (int host : alive) {
+      assertThat(waited(PATIENCE, () -> hosts.processes(host).equals(daemons.get(host))))
+          .as(() -> processes(host))
+          .isTrue();
+      assertThat(hosts.sharedMemory(host)).isEmpty();
+    }
+  }
+
+  private String processes(int host) {
+    try {
+      return hosts.processes(host).toString();
+    } catch (IOException e) {
+      return e.toString();
+    }
+  }
+
+  /// Returns the saved notebook.
+  String saved() {
+    var runs = new Experiments(folder.resolve("runs"));
+    return Notebook.read(runs.find(Experiments.LATEST).directory().resolve("n.out.ipynb")).toJson();
+  }
+}
