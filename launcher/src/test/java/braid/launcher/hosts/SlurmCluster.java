@@ -42,8 +42,7 @@ public final class SlurmCluster {
                         .formatted(NamespaceHosts.name(node), hosts.address(node), CORES))
             .toList();
     Files.writeString(
-        folder.resolve("slurm.conf"),
-        configuration(hosts.address(1), String.join("\n", lines)));
+        folder.resolve("slurm.conf"), configuration(hosts.address(1), String.join("\n", lines)));
     Files.writeString(
         folder.resolve("cgroup.conf"),
         "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nCgroupMountpoint=/sys/fs/cgroup\n");
