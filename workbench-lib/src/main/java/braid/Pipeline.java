@@ -621,8 +621,7 @@ public final class Pipeline implements Chainable, AutoCloseable {
   /// Starts one iteration and returns at once. This rank works on meanwhile, and awaits it later;
   /// see [Running].
   public Running start() {
-    checkOpen();
-    return lease.iterations().start();
+    return lease.start();
   }
 
   /// @param iteration number of the iteration in its spans

@@ -218,6 +218,11 @@ final class PlanLease implements AutoCloseable {
         plan.backend().access());
   }
 
+  Running start() {
+    checkOpen();
+    return iterations.start();
+  }
+
   void run(int iteration) {
     checkOpen();
     iterations.run(iteration);

@@ -47,7 +47,8 @@ class BreakdownChartTest {
         0,
         new LinkedHashMap<>(),
         List.of(),
-        starts);
+        starts,
+        List.of());
   }
 
   /// The bar is as long as the number in tables and headlines.
