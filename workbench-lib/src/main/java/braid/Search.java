@@ -403,14 +403,13 @@ final class Search {
         ? "searched %d configurations: %s were measured, since nothing predicts them"
             .formatted(
                 all.size(), measured.size() == all.size() ? "all" : String.valueOf(measured.size()))
-        : String.format(
-            Locale.ROOT,
-            measured.isEmpty()
-                ? "searched %d configurations: predicted on %s, measured none"
-                : "searched %d configurations: predicted on %s, measured %d; corrected by their times, 9 of 10 predictions are off by %.0f%% or less",
-            all.size(),
-            predictions.machine(),
-            measured.size(),
-            100 * corrected(measured).error());
+        : "searched %d configurations: predicted on %s, measured %s"
+            .formatted(
+                all.size(),
+                predictions.machine(),
+                measured.isEmpty()
+                    ? "none"
+                    : "%d; corrected by their times, 9 of 10 predictions are off by %.0f%% or less"
+                        .formatted(measured.size(), 100 * corrected(measured).error()));
   }
 }
