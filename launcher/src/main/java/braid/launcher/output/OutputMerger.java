@@ -23,8 +23,9 @@ public final class OutputMerger {
     void show(Channel channel, String text);
   }
 
-  /// Longest time that a line waits for rank 0 to print it too.
-  public static final long HOLD_NANOS = 2_000_000_000;
+  /// Longest time that a line waits for rank 0 to print it too. A statement of a cell begins on all
+  /// ranks together, but a program is one statement, in which ranks drift apart by seconds.
+  public static final long HOLD_NANOS = 10_000_000_000L;
 
   /// A rank that is far ahead waits this long, times `IDLE_INTERVALS`, for the next line of rank 0.
   private static final long INTERVAL_MILLIS = 100;

@@ -93,14 +93,14 @@ class OutputMergerTest {
     for (int i = 0; i < 3000; i++) {
       merger.accept(1, STDOUT, i + "\n", 0);
     }
-    merger.tick(3_000_000_000L);
+    merger.tick(OutputMerger.HOLD_NANOS + 1);
     assertThat(out.toString().lines()).hasSize(3000).allMatch(line -> line.startsWith("[1] "));
     out.setLength(0);
     for (int i = 3000; i < 6000; i++) {
-      merger.accept(1, STDOUT, i + "\n", 3_000_000_000L);
+      merger.accept(1, STDOUT, i + "\n", OutputMerger.HOLD_NANOS + 1);
     }
     for (int i = 0; i < 6000; i++) {
-      merger.accept(0, STDOUT, i + "\n", 3_000_000_000L);
+      merger.accept(0, STDOUT, i + "\n", OutputMerger.HOLD_NANOS + 1);
     }
     merger.finish();
     assertThat(out.toString().lines())
@@ -111,9 +111,9 @@ class OutputMergerTest {
   void aLineOfAnotherRankThatCameTooEarlyDoesNotMakeTheNextOnesDiffer() {
     var merger = merger(2, true);
     merger.accept(1, STDOUT, "extra\n", 0);
-    merger.tick(3_000_000_000L);
-    merger.accept(0, STDOUT, "a\nb\n", 3_000_000_000L);
-    merger.accept(1, STDOUT, "a\nb\n", 3_000_000_000L);
+    merger.tick(OutputMerger.HOLD_NANOS + 1);
+    merger.accept(0, STDOUT, "a\nb\n", OutputMerger.HOLD_NANOS + 1);
+    merger.accept(1, STDOUT, "a\nb\n", OutputMerger.HOLD_NANOS + 1);
     merger.finish();
     assertThat(out).hasToString("[1] extra\na\nb\n");
   }
