@@ -1,7 +1,6 @@
 package braid.launcher;
 
 import braid.natives.LibC;
-import java.util.concurrent.atomic.AtomicBoolean;
 
 /// Exit code of this process. `%%front` cells and the libraries they call run in it, and any of
 /// them can end it with code 0 before the last cell, also by `Runtime.halt`, which runs no hooks.
@@ -12,21 +11,25 @@ public final class ProcessExit {
       "braid: the process was ended before its last cell (System.exit or Runtime.halt, by a cell or"
           + " a library that it called)";
 
-  private static final AtomicBoolean HELD = new AtomicBoolean();
+  private static boolean held;
+  private static boolean decided;
 
   private ProcessExit() {}
 
   /// Sets the exit code to [ExitCode#CELL_FAILED], however the process ends.
-  public static void hold() {
-    LibC.endWith(ExitCode.CELL_FAILED.code(), EARLY);
-    HELD.set(true);
+  public static synchronized void hold() {
+    if (!decided) {
+      LibC.endWith(ExitCode.CELL_FAILED.code(), EARLY);
+      held = true;
+    }
   }
 
   /// Sets the code of a held process. Only the first call counts: after a signal, the result of the
   /// ended command is ignored.
-  public static void code(int code) {
-    if (HELD.compareAndSet(true, false)) {
+  public static synchronized void code(int code) {
+    if (held && !decided) {
       LibC.endWith(code, "");
     }
+    decided = true;
   }
 }

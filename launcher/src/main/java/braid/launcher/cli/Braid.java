@@ -1,5 +1,6 @@
 package braid.launcher.cli;
 
+import braid.launcher.InterruptSignal;
 import braid.launcher.ProcessExit;
 import braid.launcher.cli.calibrate.CalibrateCommand;
 import braid.launcher.cli.doctor.DoctorCommand;
@@ -10,6 +11,7 @@ import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.cli.jupyter.KernelCommand;
 import braid.launcher.cli.jupyter.LabCommand;
+import braid.launcher.cli.run.SignalledSession;
 import braid.launcher.cli.run.VisibleText;
 import braid.launcher.cli.tune.TuneCommand;
 import java.nio.file.Path;
@@ -91,6 +93,7 @@ public final class Braid implements Runnable {
     command.setExecutionStrategy(
         parsed -> {
           if (runsCells(parsed)) {
+            InterruptSignal.handle(Braid::interrupted);
             ProcessExit.hold();
           }
           return execution.execute(parsed);
@@ -103,6 +106,13 @@ public final class Braid implements Runnable {
     }
     ProcessExit.code(code);
     System.exit(code);
+  }
+
+  /// Ends the process at Ctrl-C before a session is there to end in order.
+  private static void interrupted() {
+    System.err.println(SignalledSession.WHILE_STARTING);
+    ProcessExit.code(SignalledSession.INTERRUPTED);
+    Runtime.getRuntime().halt(SignalledSession.INTERRUPTED);
   }
 
   private static boolean runsCells(CommandLine.ParseResult parsed) {

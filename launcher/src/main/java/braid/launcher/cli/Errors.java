@@ -2,11 +2,13 @@ package braid.launcher.cli;
 
 import braid.launcher.ExitCode;
 import braid.launcher.Nearest;
+import braid.launcher.cli.run.SignalledSession;
 import braid.launcher.cli.run.VisibleText;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.nio.file.InvalidPathException;
 import picocli.CommandLine;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
@@ -29,25 +31,35 @@ final class Errors {
 
   private static String describe(ParameterException misuse) {
     var message = String.valueOf(misuse.getMessage());
+    var spec = misuse.getCommandLine().getCommandSpec();
+    if (message.startsWith("Unknown subcommand")) { // of help
+      return unknown(spec.root(), String.valueOf(misuse.getValue()));
+    }
     if (!(misuse instanceof UnmatchedArgumentException unmatched)
         || unmatched.getUnmatched().isEmpty()) {
       return message;
     }
     var argument = unmatched.getUnmatched().getFirst();
-    var spec = misuse.getCommandLine().getCommandSpec();
     if (argument.startsWith("-")) {
       var options = spec.optionsMap().keySet();
       return "%s is not an option of %s; did you mean %s?"
           .formatted(argument, spec.qualifiedName(), Nearest.to(argument, options));
     }
-    var commands = spec.subcommands().keySet();
-    return commands.isEmpty()
+    return spec.subcommands().isEmpty()
         ? "%s takes no more arguments but got %s".formatted(spec.qualifiedName(), argument)
-        : "command must be one of %s but was %s; did you mean %s?"
-            .formatted(String.join(", ", commands), argument, Nearest.to(argument, commands));
+        : unknown(spec, argument);
+  }
+
+  private static String unknown(CommandSpec spec, String command) {
+    var commands = spec.subcommands().keySet();
+    return "command must be one of %s but was %s; did you mean %s?"
+        .formatted(String.join(", ", commands), command, Nearest.to(command, commands));
   }
 
   static int failed(Exception failure, CommandLine command, boolean verbose) {
+    if (failure instanceof SignalledSession.StartInterrupted) {
+      return SignalledSession.INTERRUPTED; // reported at the signal
+    }
     var err = VisibleText.to(command.getErr());
     err.println("braid: " + line(failure));
     if (verbose || isDefect(failure)) {

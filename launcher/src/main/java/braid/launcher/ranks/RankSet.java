@@ -5,10 +5,12 @@ import braid.internal.store.Unproven;
 import braid.launcher.wire.Connection;
 import braid.launcher.wire.ToRank;
 import braid.model.BraidException;
+import java.io.EOFException;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -147,6 +149,9 @@ public final class RankSet implements AutoCloseable {
       connection.readTimeoutMillis(0);
       ranks.get(hello.rank()).attach(connection, hello.control());
       attached.countDown();
+    } catch (EOFException | SocketException e) {
+      // It has ended. If it is a rank, its death is reported.
+      close(socket);
     } catch (IOException | OutOfMemoryError e) {
       // Java throws OutOfMemoryError if it cannot start more threads.
       log.repeated(

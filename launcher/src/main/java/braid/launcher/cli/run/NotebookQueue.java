@@ -188,6 +188,11 @@ public final class NotebookQueue {
       var recorded = new RecordedRun(input.notebook(), output, runner, begun, err);
       begin(recorded);
       return recorded.on(options);
+    } catch (SignalledSession.StartInterrupted e) {
+      if (kept.size() == 1) {
+        throw e; // no notebook has a result
+      }
+      return notRun(input, begun, ExitCode.CELL_FAILED, "not run: " + e.getMessage());
     } catch (BraidException e) {
       // Ranks that cannot start now may start for the next notebook.
       return notRun(input, begun, ExitCode.USAGE, "not run: " + e.getMessage());

@@ -46,9 +46,12 @@ final class RecordedRun {
 
   RunResult on(SessionOptions options) {
     begin();
-    try (var session = Session.start(options)) {
+    try (var session = SignalledSession.start(options)) {
       running.set(session);
       return run(session);
+    } catch (SignalledSession.StartInterrupted e) {
+      end(State.INTERRUPTED, Optional.empty(), String.valueOf(e.getMessage()));
+      throw e;
     } catch (RuntimeException | Error e) {
       end(State.FAILED, Optional.empty(), String.valueOf(e.getMessage()));
       throw e;

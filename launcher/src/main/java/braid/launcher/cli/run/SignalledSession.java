@@ -24,8 +24,28 @@ public final class SignalledSession {
   /// The JVM's exit codes for these signals.
   private static final int HUNG_UP = 129;
 
-  private static final int INTERRUPTED = 130;
+  public static final int INTERRUPTED = 130;
   private static final int TERMINATED = 143;
+
+  /// Time for this process to notice a signal that has ended its ranks.
+  private static final Duration SIGNAL_DELAY = Duration.ofMillis(500);
+
+  /// Printed at Ctrl-C before the ranks are ready.
+  public static final String WHILE_STARTING = "braid: interrupted while starting";
+
+  private static final CountDownLatch SIGNALLED = new CountDownLatch(1);
+
+  /// True until the first session is ready, and while a later one starts.
+  private static volatile boolean starting;
+
+  /// Ranks that did not start because a signal ends the command, which has reported it.
+  public static final class StartInterrupted extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    private StartInterrupted() {
+      super("interrupted while starting");
+    }
+  }
 
   /// Work on the session.
   public interface Work<T> {
@@ -47,11 +67,43 @@ public final class SignalledSession {
         stop,
         () -> close(running.get()),
         () -> {
-          try (var session = Session.start(options)) {
+          try (var session = start(options)) {
             running.set(session);
             return work.on(session);
           }
         });
+  }
+
+  /// Starts the ranks. Ctrl-C reaches them too, and their ends are no news: if this start fails or
+  /// ends because of a signal, nothing more is reported.
+  ///
+  /// @throws StartInterrupted after a signal
+  static Session start(SessionOptions options) {
+    starting = true;
+    try {
+      var session = Session.start(options);
+      if (SIGNALLED.getCount() == 0) {
+        session.close();
+        throw new StartInterrupted();
+      }
+      return session;
+    } catch (RuntimeException | Error e) {
+      if (isSignalled()) {
+        throw new StartInterrupted();
+      }
+      throw e;
+    } finally {
+      starting = false;
+    }
+  }
+
+  private static boolean isSignalled() {
+    try {
+      return SIGNALLED.await(SIGNAL_DELAY.toMillis(), TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return false;
+    }
   }
 
   static void close(@Nullable Session session) {
@@ -74,8 +126,13 @@ public final class SignalledSession {
               }
             },
             "end in order");
+    starting = true;
     Runtime.getRuntime().addShutdownHook(hook);
-    InterruptSignal.handle(() -> interrupted(signals.incrementAndGet(), atOnce));
+    InterruptSignal.handle(
+        () -> {
+          SIGNALLED.countDown();
+          interrupted(signals.incrementAndGet(), atOnce);
+        });
     InterruptSignal.handle("TERM", () -> exit(signals, TERMINATED));
     InterruptSignal.handle("HUP", () -> exit(signals, HUNG_UP));
     try {
@@ -90,7 +147,10 @@ public final class SignalledSession {
   /// outputs so far are saved.
   private static void interrupted(int times, Runnable atOnce) {
     if (times == 1) {
-      System.err.println("braid: interrupted; ending in order (again: ends the ranks at once)");
+      System.err.println(
+          starting
+              ? WHILE_STARTING
+              : "braid: interrupted; ending in order (again: ends the ranks at once)");
       exit(INTERRUPTED);
     } else {
       System.err.println("braid: interrupted again; ending the ranks at once");
@@ -99,6 +159,7 @@ public final class SignalledSession {
   }
 
   private static void exit(AtomicInteger signals, int code) {
+    SIGNALLED.countDown();
     if (signals.getAndIncrement() == 0) {
       exit(code);
     }
