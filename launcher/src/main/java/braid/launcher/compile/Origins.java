@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /// Source position of each snippet: JShell numbers snippets (`#12`), users see cell 3, line 2.
@@ -36,6 +37,7 @@ public final class Origins {
   private static final int CONTEXT_LINES = 2;
 
   private final Map<String, Origin> bySnippet = new ConcurrentHashMap<>();
+  private final Set<String> unassigned = ConcurrentHashMap.newKeySet();
   private Optional<Origin> running = Optional.empty();
 
   /// Sets the origin of the next snippet: its id is known only after it ran, but its stack is
@@ -47,6 +49,20 @@ public final class Origins {
   /// First line of the snippet that is running or ran last.
   public Optional<Integer> runningLine() {
     return running.map(Origin::firstLine);
+  }
+
+  /// Records whether a declaration gave its variable a value.
+  public void declared(String variable, boolean assigned) {
+    if (assigned) {
+      unassigned.remove(variable);
+    } else {
+      unassigned.add(variable);
+    }
+  }
+
+  /// Returns true if the declaration of a variable failed, so that it has no value.
+  public boolean isUnassigned(String variable) {
+    return unassigned.contains(variable);
   }
 
   public void put(String snippetId, Origin origin) {

@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import jdk.jshell.UnresolvedReferenceException;
 import org.jspecify.annotations.Nullable;
@@ -25,6 +26,10 @@ import org.jspecify.annotations.Nullable;
 /// of the other ranks. Ranks with the same failure are listed once.
 final class FailureReport {
   private static final int MAX_FRAMES = 12;
+
+  /// Variable of a cell in the JVM's message, with the class that JShell keeps it in.
+  private static final Pattern NULL_VARIABLE =
+      Pattern.compile("because \"REPL\\.\\$JShell\\$\\w+\\.(\\w+)\" is null");
 
   /// Value of `all` for a cell that ran in the front.
   private static final int FRONT = 0;
@@ -185,14 +190,22 @@ final class FailureReport {
         verification ? Cause.VERIFICATION : Cause.EXCEPTION, first.className(), message, text);
   }
 
-  private static String message(RankFailure root, @Nullable Throwable mapped) {
+  private String message(RankFailure root, @Nullable Throwable mapped) {
     if (root.cause() == RankFailure.Cause.UNRESOLVED
         && mapped instanceof UnresolvedReferenceException unresolved) {
       return "it calls `"
           + unresolved.getSnippet().name()
           + "`, which refers to something not declared yet";
     }
-    return root.root().message();
+    var message = root.root().message();
+    var variable = NULL_VARIABLE.matcher(message);
+    if (!root.root().className().equals(NullPointerException.class.getName()) || !variable.find()) {
+      return message;
+    }
+    return origins.isUnassigned(variable.group(1))
+        ? "`%s` is null: the cell that declares it failed; run that cell again"
+            .formatted(variable.group(1))
+        : variable.replaceFirst("because \"$1\" is null");
   }
 
   /// Adds the failures of ranks other than the root cause.

@@ -40,6 +40,7 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import jdk.jshell.SnippetEvent;
+import jdk.jshell.VarSnippet;
 import org.jspecify.annotations.Nullable;
 
 /// Runs cells on all ranks and merges their output. Depends on JShell, magics, ranks and outputs,
@@ -314,6 +315,9 @@ public final class Session implements AutoCloseable {
             || ended.stream()
                 .flatMap(e -> e.values().stream())
                 .anyMatch(e -> e instanceof Ending.Dead || Invocation.failure(e).isPresent());
+    if (event.snippet() instanceof VarSnippet variable) {
+      cluster.origins().declared(variable.name(), !failed);
+    }
     if (failed) {
       var report =
           FailureReport.of(

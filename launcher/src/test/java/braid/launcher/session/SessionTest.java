@@ -63,6 +63,19 @@ class SessionTest {
   }
 
   @Test
+  void aVariableWhoseDeclarationFailedIsNamed() {
+    assertThat(failure("String text = Path.of(\"none\").toString().substring(9);").name())
+        .contains("StringIndexOutOfBounds");
+    assertThat(failure("text.length()").message())
+        .isEqualTo("`text` is null: the cell that declares it failed; run that cell again");
+    run("String other = null;");
+    assertThat(failure("other.length()").message())
+        .isEqualTo("Cannot invoke \"String.length()\" because \"other\" is null");
+    run("String text = \"now\";");
+    assertThat(result("text.length()")).isEqualTo("3");
+  }
+
+  @Test
   void schedulesNeedNoImportAndTheirNamesStayFree() {
     assertThat(
             result(
