@@ -2,6 +2,7 @@ package braid.launcher;
 
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.TreeMap;
@@ -19,6 +20,13 @@ public final class Nearest {
     var byDistance = new TreeMap<Integer, String>();
     names.forEach(name -> byDistance.putIfAbsent(distance(mistyped, name), name));
     return byDistance.firstEntry().getValue();
+  }
+
+  /// Returns the names, the closest first; equally close ones stay in order.
+  public static List<String> sorted(String mistyped, Collection<String> names) {
+    return names.stream()
+        .sorted(Comparator.comparingInt(name -> distance(mistyped, name)))
+        .toList();
   }
 
   /// Returns the names that differ from the mistyped one by few edits, one in four letters, case

@@ -254,7 +254,12 @@ public final class CellCompiler implements AutoCloseable {
   }
 
   private Hints hints(OtherCells otherCells) {
-    return new Hints(names(), new SuggestionCheck(shell, files.getFirst()), otherCells);
+    return new Hints(names(), SuggestionCheck.ofSession(shell, files.getFirst()), otherCells);
+  }
+
+  /// Returns the hints for a program with the imports that this compiler has evaluated.
+  Hints hints(SuggestionCheck ofProgram) {
+    return new Hints(names(), ofProgram, OtherCells.front(_ -> false));
   }
 
   private SessionNames names() {

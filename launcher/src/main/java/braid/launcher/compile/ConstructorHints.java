@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import jdk.jshell.Diag;
 
 /// Remedies for constructors that a cell cannot call: the calls that replace them.
 final class ConstructorHints {
@@ -49,14 +48,12 @@ final class ConstructorHints {
 
   /// Returns the message for a constructor that a cell cannot call, at the error's position or
   /// around it; empty if the class has a public one.
-  Optional<String> message(Diag diagnostic, String source) {
-    if (diagnostic.getPosition() < 0 || diagnostic.getPosition() > source.length()) {
-      return Optional.empty();
-    }
-    int position = (int) diagnostic.getPosition();
+  Optional<String> message(Rejection rejection) {
+    var source = rejection.source();
+    int position = rejection.position();
     var called = NEW.matcher(source).region(position, source.length());
     if (!called.lookingAt()
-        && !("compiler.err.prob.found.req".equals(diagnostic.getCode())
+        && !("compiler.err.prob.found.req".equals(rejection.code())
             && findAround(position, called, source))) {
       return Optional.empty();
     }

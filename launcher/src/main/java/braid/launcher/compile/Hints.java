@@ -14,6 +14,7 @@ import jdk.jshell.Diag;
 /// 3. for a wrong type, a conversion
 /// 4. for a constructor that is not public, the calls that replace it
 /// 5. the table of mistakes, where it knows the compiler's message
+/// 6. for a call with other arguments, the declaration of the method
 ///
 /// Code is suggested only if the session's compiler accepts it in place of what was written.
 final class Hints {
@@ -36,17 +37,24 @@ final class Hints {
     return diagnostic.getPosition() < 0 ? Optional.empty() : of(Rejection.of(diagnostic, source));
   }
 
-  private Optional<String> of(Rejection rejection) {
+  Optional<String> of(Rejection rejection) {
     return line(rejection)
         .or(() -> unknown.of(rejection))
         .or(() -> conversion(rejection))
         .or(() -> constructors.factory(rejection))
-        .or(() -> message(rejection));
+        .or(() -> message(rejection))
+        .or(() -> unknown.parameters(rejection));
   }
 
   /// Returns the message for a constructor that a cell cannot call; see [ConstructorHints].
   Optional<String> forConstructor(Diag diagnostic, String source) {
-    return constructors.message(diagnostic, source);
+    return diagnostic.getPosition() < 0 || diagnostic.getPosition() > source.length()
+        ? Optional.empty()
+        : forConstructor(Rejection.of(diagnostic, source));
+  }
+
+  Optional<String> forConstructor(Rejection rejection) {
+    return constructors.message(rejection);
   }
 
   /// Returns a remedy for a dependency that JShell could not resolve, such as `variable splts`.

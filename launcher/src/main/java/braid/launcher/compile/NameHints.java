@@ -1,11 +1,16 @@
 package braid.launcher.compile;
 
+import braid.launcher.Nearest;
 import braid.launcher.compile.PublicApi.Name;
+import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /// Remedies for names that the compiler does not know or may not use.
@@ -24,8 +29,21 @@ final class NameHints {
           "symbol:\\s+(variable|method|class)\\s+([\\w$]+)|(?:(package) )([\\w$]+) does not exist");
   private static final Pattern LOCATION =
       Pattern.compile("location:\\s+(variable \\S+ of type|\\w+)\\s+([\\w$]+(?:\\.[\\w$]+)*)");
+
+  /// Members shown of a class that has none of a name.
+  private static final int MOST_MEMBERS = 8;
+
+  private static final Pattern CALLED =
+      Pattern.compile(
+          "method ([\\w$]+) in (?:record|class|interface|enum) ([\\w$.]+)"
+              + "|method ([\\w$.]+)\\.(?:<[^>]*>)?([\\w$]+)\\([^\\n]*\\) is not applicable");
   private static final Pattern OWNER =
       Pattern.compile("(?:in (?:record|class|interface|enum)|access in) ([\\w$.]+)");
+
+  private static final Set<String> OF_OBJECT =
+      Arrays.stream(Object.class.getMethods())
+          .map(Method::getName)
+          .collect(Collectors.toUnmodifiableSet());
 
   private final SessionNames names;
   private final SuggestionCheck check;
@@ -129,7 +147,42 @@ final class NameHints {
         .or(() -> check.suggested(rejection, ConstructorHints.withNew(rejection, kind)))
         .or(() -> check.suggested(rejection, similar(rejection, members, name)))
         .or(() -> kind.equals("method") ? elsewhere(rejection, type, name) : Optional.empty())
-        .or(() -> unknown ? otherArguments(type, name) : Optional.empty());
+        .or(() -> unknown ? otherArguments(type, name) : Optional.empty())
+        .or(() -> unknown ? present(type, members, name) : Optional.empty());
+  }
+
+  /// Returns the members that a class has instead, those with the closest names first.
+  private static Optional<String> present(Class<?> type, List<Name> members, String name) {
+    var own =
+        members.stream()
+            .filter(member -> !OF_OBJECT.contains(member.simple()))
+            .map(Name::written)
+            .distinct()
+            .toList();
+    var nearest = Nearest.sorted(name, own).stream().limit(MOST_MEMBERS);
+    return own.isEmpty()
+        ? Optional.empty()
+        : Optional.of(
+            "`%s` has no `%s`; it has %s%s"
+                .formatted(
+                    type.getSimpleName(),
+                    name,
+                    nearest.map("`%s`"::formatted).collect(Collectors.joining(", ")),
+                    own.size() > MOST_MEMBERS ? ", …" : ""));
+  }
+
+  /// Returns the parameters of a called method that takes other arguments.
+  Optional<String> parameters(Rejection rejection) {
+    var called = CALLED.matcher(rejection.message());
+    if (!rejection.isCall() || !called.find()) {
+      return Optional.empty();
+    }
+    boolean single = called.group(1) != null;
+    var name = called.group(single ? 1 : 4);
+    return PublicApi.load(called.group(single ? 2 : 3))
+        .map(type -> PublicApi.signatures(type, name))
+        .filter(signatures -> !signatures.isEmpty())
+        .map(signatures -> "it is declared as " + SuggestionCheck.joined(signatures));
   }
 
   /// Returns rewrites to the name that is part of the rejected one, as `size` is of `world_size`,

@@ -1,34 +1,37 @@
 package braid.launcher.compile;
 
+import braid.launcher.Counted;
 import braid.launcher.InputFile;
 import braid.launcher.fanout.StopChecks;
 import braid.model.BraidException;
 import braid.natives.WholeFolder;
 import com.sun.source.tree.ClassTree;
+import com.sun.source.tree.CompilationUnitTree;
+import com.sun.source.tree.MethodTree;
 import com.sun.source.util.JavacTask;
 import java.io.File;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import javax.lang.model.element.Modifier;
 import javax.tools.Diagnostic;
 import javax.tools.DiagnosticListener;
 import javax.tools.JavaCompiler;
 import javax.tools.JavaFileObject;
 import javax.tools.StandardJavaFileManager;
 import javax.tools.ToolProvider;
+import jdk.jshell.execution.LocalExecutionControl;
 import jdk.jshell.spi.ExecutionControl.ClassBytecodes;
 import jdk.jshell.spi.ExecutionControl.ClassInstallException;
 import jdk.jshell.spi.ExecutionControl.EngineTerminationException;
-import org.jspecify.annotations.Nullable;
 
 /// A plain Java program, compiled once for all ranks: a source file and the files that it refers
 /// to, which are found by their packages. Its loops have stop checks, like those of a cell.
@@ -38,13 +41,16 @@ import org.jspecify.annotations.Nullable;
 public record Program(Path file, String source, String name, Path folder) implements AutoCloseable {
   private static final int MAX_MEBIBYTES = 4;
 
-  /// More classes with one name are no hint.
-  private static final int MOST_IMPORTS = 3;
+  /// Lines of an error that show its place: the message, the source and the caret.
+  private static final int SHOWN_LINES = 3;
+
+  private static final Pattern ARGUMENTS =
+      Pattern.compile("(?:java\\.lang\\.)?String\\s*(?:\\[\\]|\\.\\.\\.)");
 
   /// Compiles a source file.
   ///
   /// @param classPath jars and folders, besides Braid's own
-  /// @param log receives the compiler's errors
+  /// @param log receives the compiler's errors, with hints
   public static Program compile(Path file, List<Path> classPath, Writer log) throws IOException {
     String source;
     try {
@@ -69,82 +75,111 @@ public record Program(Path file, String source, String name, Path folder) implem
     var compiler = ToolProvider.getSystemJavaCompiler();
     try (var files = compiler.getStandardFileManager(null, null, StandardCharsets.UTF_8)) {
       var parsed =
-          task(compiler, log, files, null, List.of("-proc:none"), file).parse().iterator().next();
+          task(compiler, files, _ -> {}, List.of("-proc:none"), file).parse().iterator().next();
       var classes =
           parsed.getTypeDecls().stream()
               .filter(ClassTree.class::isInstance)
-              .map(type -> ((ClassTree) type).getSimpleName().toString())
+              .map(ClassTree.class::cast)
               .toList();
       var packageName = parsed.getPackageName() == null ? "" : parsed.getPackageName() + ".";
       var options = new ArrayList<>(List.of("-proc:none", "-g", "-parameters", "-Xlint:none"));
       options.addAll(List.of("-d", folder.toString(), "-cp", path(classPath)));
       options.addAll(List.of("-sourcepath", root(file, packageName).toString()));
-      if (!task(compiler, log, files, null, options, file).call()) {
-        var unknown = new LinkedHashSet<String>();
-        task(
-                compiler,
-                log,
-                files,
-                error -> unknownType(error).ifPresent(unknown::add),
-                options,
-                file)
-            .analyze();
-        for (var type : unknown) {
-          log.write(missingImport(type));
-        }
+      var errors = new ArrayList<Diagnostic<? extends JavaFileObject>>();
+      DiagnosticListener<JavaFileObject> found =
+          each -> {
+            if (each.getKind() == Diagnostic.Kind.ERROR) {
+              errors.add(each);
+            }
+          };
+      if (!task(compiler, files, found, options, file).call()) {
+        var name = String.valueOf(file.getFileName()).replaceFirst("\\.java$", "");
+        var check = SuggestionCheck.ofProgram(files, options, name);
+        explain(errors, parsed, source, file, classPath, check, log);
         throw new BraidException("%s does not compile; the errors are above".formatted(file));
       }
-      if (classes.isEmpty()) {
-        throw new BraidException(
-            "%s must declare a class with a main method but declares none".formatted(file));
-      }
+      requireMain(file, classes);
       addStopChecks(folder);
-      return new Program(file, source, packageName + classes.getFirst(), folder);
+      return new Program(file, source, packageName + classes.getFirst().getSimpleName(), folder);
     }
   }
 
-  /// @param errors receives the errors instead of the log
   private static JavacTask task(
       JavaCompiler compiler,
-      Writer log,
       StandardJavaFileManager files,
-      @Nullable DiagnosticListener<JavaFileObject> errors,
+      DiagnosticListener<JavaFileObject> found,
       List<String> options,
       Path file) {
     return (JavacTask)
-        compiler.getTask(log, files, errors, options, null, files.getJavaFileObjects(file));
+        compiler.getTask(null, files, found, options, null, files.getJavaFileObjects(file));
   }
 
-  /// Returns the name that an error does not find, if it begins like that of a type.
-  private static Optional<String> unknownType(Diagnostic<? extends JavaFileObject> error) {
-    if (!error.getCode().startsWith("compiler.err.cant.resolve") || error.getSource() == null) {
-      return Optional.empty();
-    }
-    try {
-      var name =
-          error
-              .getSource()
-              .getCharContent(true)
-              .subSequence((int) error.getStartPosition(), (int) error.getEndPosition())
-              .toString();
-      boolean isType =
-          name.chars().allMatch(Character::isJavaIdentifierPart)
-              && Character.isUpperCase(name.charAt(0));
-      return isType ? Optional.of(name) : Optional.empty();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
+  /// Writes the compiler's errors, each with the hint that a cell would get.
+  private static void explain(
+      List<Diagnostic<? extends JavaFileObject>> errors,
+      CompilationUnitTree parsed,
+      String source,
+      Path file,
+      List<Path> classPath,
+      SuggestionCheck check,
+      Writer log)
+      throws IOException {
+    try (var compiler = new CellCompiler(new LocalExecutionControl())) {
+      classPath.forEach(entry -> compiler.shell().addToClasspath(entry.toString()));
+      parsed.getImports().forEach(each -> compiler.eval(each.toString()));
+      var hints = compiler.hints(check);
+      for (var error : errors) {
+        var text = error.toString().lines().toList();
+        boolean isHere =
+            error.getPosition() >= 0
+                && error.getSource() != null
+                && error.getSource().getName().equals(file.toString());
+        var rejection =
+            isHere ? Optional.of(Rejection.of(error, source)) : Optional.<Rejection>empty();
+        var constructor = rejection.flatMap(hints::forConstructor);
+        if (constructor.isPresent() && text.size() > SHOWN_LINES) {
+          var place = text.getFirst().replaceFirst("error: .*", "error: ");
+          text =
+              Stream.concat(
+                      Stream.of(place + constructor.get()), text.subList(1, SHOWN_LINES).stream())
+                  .toList();
+        }
+        for (var line : text) {
+          log.write(line + System.lineSeparator());
+        }
+        if (constructor.isEmpty()) {
+          var hint = rejection.flatMap(hints::of);
+          log.write(hint.map(words -> "  " + words + System.lineSeparator()).orElse(""));
+        }
+      }
+      log.write(Counted.of(errors.size(), "error") + System.lineSeparator());
     }
   }
 
-  /// Returns a line with the imports of that name; empty if there are none, or too many to choose.
-  private static String missingImport(String type) {
-    var found = PublicApi.named(type, each -> List.of(each + "." + type));
-    return found.isEmpty() || found.size() > MOST_IMPORTS
-        ? ""
-        : "%s needs an import: %s%n"
-            .formatted(
-                type,
-                found.stream().map("import %s;"::formatted).collect(Collectors.joining(" or ")));
+  private static void requireMain(Path file, List<ClassTree> classes) {
+    if (classes.isEmpty()) {
+      throw new BraidException(
+          "%s must declare a class with a main method but declares none".formatted(file));
+    }
+    var first = classes.getFirst();
+    boolean hasMain =
+        first.getMembers().stream()
+            .anyMatch(member -> member instanceof MethodTree method && isMain(method));
+    if (!hasMain) {
+      throw new BraidException(
+          "%s must have a method main but has none; add `public static void main(String[] arguments) { … }` to it"
+              .formatted(first.getSimpleName()));
+    }
+  }
+
+  private static boolean isMain(MethodTree method) {
+    var parameters = method.getParameters();
+    return method.getName().contentEquals("main")
+        && "void".equals(String.valueOf(method.getReturnType()))
+        && !method.getModifiers().getFlags().contains(Modifier.PRIVATE)
+        && (parameters.isEmpty()
+            || (parameters.size() == 1
+                && ARGUMENTS.matcher(parameters.getFirst().getType().toString()).matches()));
   }
 
   private static String path(List<Path> classPath) {

@@ -279,14 +279,18 @@ final class PublicApi {
         .toList();
   }
 
-  /// Returns the methods of a class that have a name, with the types of their parameters.
+  /// Returns the methods of a class that have a name, with the types of their parameters, and the
+  /// names if the class has them.
   static List<String> signatures(Class<?> type, String name) {
     return methods(type)
         .filter(method -> method.getName().equals(name))
         .map(
             method ->
-                Arrays.stream(method.getParameterTypes())
-                    .map(Class::getSimpleName)
+                Arrays.stream(method.getParameters())
+                    .map(
+                        each ->
+                            each.getType().getSimpleName()
+                                + (each.isNamePresent() ? " " + each.getName() : ""))
                     .collect(
                         Collectors.joining(
                             ", ",

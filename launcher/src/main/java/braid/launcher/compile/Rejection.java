@@ -5,7 +5,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.regex.Pattern;
+import javax.tools.Diagnostic;
 import jdk.jshell.Diag;
+import org.jspecify.annotations.Nullable;
 
 /// The compiler's objection to a snippet.
 ///
@@ -21,15 +23,37 @@ record Rejection(String source, int position, int start, int end, String code, S
   private static final Pattern QUOTED = Pattern.compile("\"(?:[^\"\\\\\\n]|\\\\.)*\"|//[^\\n]*");
 
   static Rejection of(Diag diagnostic, String source) {
-    int position = inside(diagnostic.getPosition(), source);
+    return of(
+        source,
+        diagnostic.getPosition(),
+        diagnostic.getStartPosition(),
+        diagnostic.getEndPosition(),
+        diagnostic.getCode(),
+        // The root bundle is English; that of Locale.ENGLISH falls back to the default locale.
+        diagnostic.getMessage(Locale.ROOT));
+  }
+
+  /// Returns the compiler's objection to a whole program.
+  static Rejection of(Diagnostic<?> diagnostic, String source) {
+    return of(
+        source,
+        diagnostic.getPosition(),
+        diagnostic.getStartPosition(),
+        diagnostic.getEndPosition(),
+        diagnostic.getCode(),
+        diagnostic.getMessage(Locale.ROOT));
+  }
+
+  private static Rejection of(
+      String source, long place, long start, long end, @Nullable String code, String message) {
+    int position = inside(place, source);
     return new Rejection(
         source,
         position,
-        Math.min(position, inside(diagnostic.getStartPosition(), source)),
-        Math.max(position, inside(diagnostic.getEndPosition(), source)),
-        Objects.requireNonNullElse(diagnostic.getCode(), ""),
-        // The root bundle is English; that of Locale.ENGLISH falls back to the default locale.
-        diagnostic.getMessage(Locale.ROOT));
+        Math.min(position, inside(start, source)),
+        Math.max(position, inside(end, source)),
+        Objects.requireNonNullElse(code, ""),
+        message);
   }
 
   private static int inside(long position, String source) {

@@ -24,12 +24,13 @@ import jdk.jshell.JShell;
 import jdk.jshell.MethodSnippet;
 import jdk.jshell.Snippet;
 import jdk.jshell.TypeDeclSnippet;
+import org.jspecify.annotations.Nullable;
 
 /// Compiles suggestions against the session's declarations, without running or declaring anything:
 /// what does not compile is not suggested.
 ///
-/// All suggestions for an error are compiled at once. Each is a class of its own, which inherits
-/// the session's variables, methods and types from one base class:
+/// All suggestions for an error of a cell are compiled at once. Each is a class of its own, which
+/// inherits the session's variables, methods and types from one base class:
 ///
 /// ```
 /// class $Session { static int splitCount; static int halved(int n) { … } … }
@@ -67,12 +68,32 @@ final class SuggestionCheck {
     }
   }
 
-  private final JShell shell;
+  private final @Nullable JShell shell;
   private final StandardJavaFileManager files;
+  private final List<String> options;
+  private final String program;
 
-  SuggestionCheck(JShell shell, StandardJavaFileManager files) {
+  private SuggestionCheck(
+      @Nullable JShell shell, StandardJavaFileManager files, List<String> options, String program) {
     this.shell = shell;
     this.files = files;
+    this.options = options;
+    this.program = program;
+  }
+
+  /// Returns a check of a session's snippets.
+  static SuggestionCheck ofSession(JShell shell, StandardJavaFileManager files) {
+    return new SuggestionCheck(shell, files, OPTIONS, "");
+  }
+
+  /// Returns a check of a program, which is compiled whole, once for each suggestion.
+  ///
+  /// @param options the compiler's options for the program
+  /// @param name its file's name without `.java`
+  static SuggestionCheck ofProgram(
+      StandardJavaFileManager files, List<String> options, String name) {
+    return new SuggestionCheck(
+        null, files, Stream.concat(options.stream(), OPTIONS.stream()).toList(), name);
   }
 
   /// Returns those of the rewrites that remove the error at a position of the snippet and add none
@@ -83,15 +104,26 @@ final class SuggestionCheck {
     }
     var sources = new ArrayList<>(List.of(source));
     rewrites.forEach(each -> sources.add(each.applied(source)));
-    var units = parsed(sources);
-    var all = new ArrayList<>(units);
-    all.add(new Unit(BASE, imports(), session()));
-    run(all, JavacTask::analyze);
+    var units = shell == null ? programs(sources) : snippets(sources, shell);
     var before = units.getFirst().errors;
     return IntStream.range(0, rewrites.size())
         .filter(i -> isBetter(rewrites.get(i), position, before, units.get(i + 1).errors))
         .mapToObj(rewrites::get)
         .toList();
+  }
+
+  private List<Unit> snippets(List<String> sources, JShell declaring) {
+    var units = parsed(sources, imports(declaring));
+    var all = new ArrayList<>(units);
+    all.add(new Unit(BASE, imports(declaring), session(declaring)));
+    run(all, JavacTask::analyze);
+    return units;
+  }
+
+  private List<Unit> programs(List<String> sources) {
+    var units = sources.stream().map(source -> new Unit(program, "", source)).toList();
+    units.forEach(unit -> run(List.of(unit), JavacTask::analyze));
+    return units;
   }
 
   List<Rewrite> compiling(Rejection rejection, List<Rewrite> rewrites) {
@@ -142,7 +174,7 @@ final class SuggestionCheck {
   private void run(List<Unit> units, Step step) {
     var task =
         ToolProvider.getSystemJavaCompiler()
-            .getTask(null, files, SuggestionCheck::keep, OPTIONS, null, units);
+            .getTask(null, files, SuggestionCheck::keep, options, null, units);
     try {
       if (task instanceof JavacTask javac) {
         step.of(javac);
@@ -153,8 +185,11 @@ final class SuggestionCheck {
   }
 
   /// Returns each source as what it is: statements, an expression or declarations.
-  private List<Unit> parsed(List<String> sources) {
-    var forms = IntStream.range(0, sources.size()).mapToObj(i -> forms(i, sources.get(i))).toList();
+  private List<Unit> parsed(List<String> sources, String imports) {
+    var forms =
+        IntStream.range(0, sources.size())
+            .mapToObj(i -> forms(i, sources.get(i), imports))
+            .toList();
     run(forms.stream().flatMap(List::stream).toList(), JavacTask::parse);
     return forms.stream()
         .map(
@@ -166,16 +201,16 @@ final class SuggestionCheck {
         .toList();
   }
 
-  private List<Unit> forms(int number, String source) {
+  private static List<Unit> forms(int number, String source, String imports) {
     var name = "$Try" + number;
     var head = "class " + name + " extends " + BASE + " { ";
-    var run = imports() + head + "void $run() throws Throwable { ";
+    var run = imports + head + "void $run() throws Throwable { ";
     return source.stripLeading().startsWith("import ")
-        ? List.of(new Unit(name, imports(), source + "\n" + head + "}"))
+        ? List.of(new Unit(name, imports, source + "\n" + head + "}"))
         : List.of(
             new Unit(name, run, source + "\n;}}"),
             new Unit(name, run + "var $value = ", source + "\n;}}"),
-            new Unit(name, imports() + head, source + "\n}"));
+            new Unit(name, imports + head, source + "\n}"));
   }
 
   private static void keep(Diagnostic<? extends JavaFileObject> diagnostic) {
@@ -189,7 +224,7 @@ final class SuggestionCheck {
     }
   }
 
-  private String imports() {
+  private static String imports(JShell shell) {
     return shell
             .imports()
             .map(ImportSnippet::source)
@@ -198,22 +233,22 @@ final class SuggestionCheck {
         + " ";
   }
 
-  private String session() {
+  private static String session(JShell shell) {
     var fields =
         shell
             .variables()
-            .filter(this::isUsable)
+            .filter(variable -> isUsable(variable, shell))
             .map(variable -> variable.typeName() + " " + variable.name() + ";");
     var others =
         Stream.concat(
-            shell.methods().filter(this::isUsable).map(MethodSnippet::source),
-            shell.types().filter(this::isUsable).map(TypeDeclSnippet::source));
+            shell.methods().filter(method -> isUsable(method, shell)).map(MethodSnippet::source),
+            shell.types().filter(type -> isUsable(type, shell)).map(TypeDeclSnippet::source));
     return Stream.concat(fields, others)
         .map(source -> "static " + MODIFIERS.matcher(source.strip()).replaceFirst(""))
         .collect(Collectors.joining("\n", "class " + BASE + " {\n", "\n}"));
   }
 
-  private boolean isUsable(Snippet snippet) {
+  private static boolean isUsable(Snippet snippet, JShell shell) {
     return shell.status(snippet).isActive() && shell.status(snippet).isDefined();
   }
 }

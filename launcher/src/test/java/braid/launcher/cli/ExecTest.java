@@ -3,6 +3,7 @@ package braid.launcher.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -14,6 +15,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Runs plain programs by `braid exec`, in processes of their own.
 @Execution(ExecutionMode.CONCURRENT)
@@ -99,6 +102,26 @@ class ExecTest {
     assertThat(ran.out()).isEqualTo("found\n");
   }
 
+  /// A program is one statement, so its ranks drift apart by more than those of a cell.
+  @Test
+  void linesOfALateRankZeroAreStillMerged() throws Exception {
+    file(
+        "Late.java",
+        """
+        void main() throws Exception {
+          var world = braid.ProcessGroup.world();
+          world.barrier();
+          if (world.rank() == 0) {
+            Thread.sleep(3000);
+          }
+          System.out.println("same line");
+        }
+        """);
+    var ran = exec("Late.java", "-n", "4");
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(ran.out()).isEqualTo("same line\n");
+  }
+
   @Test
   void aFailureNamesRankAndLine() throws Exception {
     file("Troubled.java", TROUBLED);
@@ -149,6 +172,28 @@ class ExecTest {
     assertThat(ran.err()).contains("Troubled.java: braid was told to end by a signal");
   }
 
+  /// A terminal sends Ctrl-C to the whole process group, so the ranks end on their own.
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 2})
+  void anInterruptWhileRanksStartIsOneLine(int ranks) throws Exception {
+    file("Troubled.java", TROUBLED);
+    var command = new ArrayList<>(List.of("setsid"));
+    command.addAll(Ran.command());
+    command.addAll(List.of("exec", "Troubled.java", "-n", "3", "loop"));
+    command.add(2, "-Djava.io.tmpdir=" + Files.createDirectory(directory.resolve("tmp")));
+    var process = new ProcessBuilder(command).directory(directory.toFile()).start();
+    while (process.isAlive()
+        && (ranks == 0
+            ? directory.resolve("tmp").toFile().list().length == 0
+            : process.children().count() < ranks)) {
+      Thread.onSpinWait();
+    }
+    new ProcessBuilder("kill", "-INT", "--", "-" + process.pid()).inheritIO().start().waitFor();
+    assertThat(new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8))
+        .isEqualTo("braid: interrupted while starting\n");
+    assertThat(process.waitFor()).isEqualTo(130);
+  }
+
   private static void interrupt(Process process) {
     try {
       new ProcessBuilder("kill", "-INT", Long.toString(process.pid())).inheritIO().start();
@@ -168,10 +213,10 @@ class ExecTest {
 
     file("Import.java", "void main() {\n  Machine.h200x8();\n  Nothing.h200x8();\n}\n");
     assertThat(exec("Import.java").err())
+        .contains("  import it first: `import braid.schedule.simulation.Machine;`\n")
         .endsWith(
             """
             2 errors
-            Machine needs an import: import braid.schedule.simulation.Machine;
             braid: Import.java does not compile; the errors are above
             """);
 
@@ -182,8 +227,40 @@ class ExecTest {
     assertThat(Ran.here("exec", directory + "/Wrong.java", "-cp", "/none.jar").err())
         .isEqualTo(
             "braid: --class-path must name jars and folders but /none.jar does not exist; check the path\n");
-    file("Empty.java", "interface Empty {}");
-    assertThat(exec("Empty.java", "-n", "1").err())
-        .contains("Empty must have a method main but has none");
+    file("Empty.java", "class Empty { private void main() {} void main(int number) {} }");
+    var empty = Ran.here("exec", directory + "/Empty.java");
+    assertThat(empty.exitCode()).isEqualTo(2);
+    assertThat(empty.err())
+        .isEqualTo(
+            "braid: Empty must have a method main but has none; add `public static void main(String[] arguments) { … }` to it\n");
+  }
+
+  @Test
+  void aProgramGetsTheHintsOfCells() throws Exception {
+    file(
+        "Beginner.java",
+        """
+        import braid.*;
+        import braid.model.*;
+
+        public class Beginner {
+          public static void main(String... words) {
+            var world = new ProcessGroup();
+            var spec = GemmSpec.allGatherGem(64, 64, 64);
+            var how = Pipeline.on(ProcessGroup.world()).overlap(4);
+            new Pipeline(ProcessGroup.world());
+          }
+        }
+        """);
+    var ran = Ran.here("exec", directory + "/Beginner.java");
+    assertThat(ran.exitCode()).isEqualTo(2);
+    assertThat(ran.err())
+        .contains(
+            "Beginner.java:6: error: ProcessGroup has no public constructor: begin with ProcessGroup.world()\n",
+            "  did you mean `GemmSpec.allGatherGemm`?\n",
+            "  a number of splits is part of a tuning: `var how = Pipeline.on(ProcessGroup.world()).overlap(Overlap.pipelined(4));`\n",
+            "Beginner.java:9: error: Pipeline has no public constructor: begin with Pipeline.on(…)\n",
+            "4 errors\n")
+        .doesNotContain("PlanCache");
   }
 }

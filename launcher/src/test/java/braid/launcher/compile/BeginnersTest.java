@@ -51,6 +51,7 @@ class BeginnersTest {
           "import braid.evidence.*;",
           "import braid.model.*;",
           "import braid.schedule.*;",
+          "import braid.schedule.simulation.Machine;",
           "import static braid.model.DType.*;",
           "import static braid.Display.*;",
           "import static braid.model.MemoryKind.*;",
