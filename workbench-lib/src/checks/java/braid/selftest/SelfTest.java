@@ -10,6 +10,7 @@ import braid.internal.cuda.device.GemmCheck;
 import braid.internal.cuda.device.KernelCheck;
 import braid.internal.memory.Members;
 import braid.internal.report.HtmlTable;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.Displayable;
@@ -199,6 +200,30 @@ public final class SelfTest {
             new GemmCheck(gpu.device()),
             new CudnnCheck(gpu.device()))
         : List.of();
+  }
+
+  /// Returns the subjects of the cases of a backend; GPU checks and the communication of units have
+  /// others beside them.
+  public static List<String> subjects(BackendKind backend, int ranks) {
+    var plan =
+        new SelfTestPlan(
+            Capabilities.kinds(),
+            Arrays.asList(DType.values()),
+            List.of(),
+            false,
+            new SelfTestPlan.Random(0, 0),
+            List.of());
+    return plan.kinds().stream()
+        .flatMap(
+            kind ->
+                plan
+                    .cases(
+                        kind, Capabilities.of(backend), Capabilities.collectivesOf(backend), ranks)
+                    .keySet()
+                    .stream())
+        .map(Configuration::subject)
+        .distinct()
+        .toList();
   }
 
   /// One tested configuration; a part that does not apply is `-`.

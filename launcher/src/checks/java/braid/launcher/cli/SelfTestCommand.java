@@ -2,6 +2,7 @@ package braid.launcher.cli;
 
 import braid.launcher.Counted;
 import braid.launcher.ExitCode;
+import braid.launcher.Nearest;
 import braid.launcher.OutputFile;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
@@ -117,7 +118,7 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
 
   @Option(
       names = "--timeout",
-      paramLabel = "SECONDS",
+      paramLabel = "TIME",
       description = "Ends the self-test after this time.")
   private @Nullable String timeout;
 
@@ -149,6 +150,7 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
     var recordFile = writable("--record", record);
     var env = Env.here();
     var options = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
+    requireSubjects(subjects, options);
 
     var err = spec.commandLine().getErr();
     print(
@@ -211,6 +213,26 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
               .formatted(only));
     }
     return subjects;
+  }
+
+  /// Refuses a text that no subject has. Only ranks know their GPU checks, `check: …`, and the
+  /// units that communicate, `units-of …`.
+  private static void requireSubjects(List<String> texts, SessionOptions options) {
+    if (texts.stream().allMatch(SelfTestCommand::isOfRanks)) {
+      return;
+    }
+    var known = SelfTest.subjects(options.backend().kind(), options.ranks());
+    for (var text : texts) {
+      if (!isOfRanks(text) && known.stream().noneMatch(subject -> subject.contains(text))) {
+        throw new BraidException(
+            "--only must be part of a subject, %s, check: or units-of, but was %s; did you mean %s?"
+                .formatted(String.join(", ", known), text, Nearest.to(text, known)));
+      }
+    }
+  }
+
+  private static boolean isOfRanks(String text) {
+    return text.startsWith("check") || text.startsWith("units");
   }
 
   private long seed() {

@@ -138,7 +138,7 @@ final class RunCommand implements Callable<Integer> {
 
   @Option(
       names = "--cell-timeout",
-      paramLabel = "SECONDS",
+      paramLabel = "TIME",
       description = "Ends a notebook if one of its cells takes longer than this.")
   private @Nullable String cellTimeout;
 

@@ -229,6 +229,11 @@ public record Experiments(Path runs) {
 
   private <T> T fromTheEnd(String name, String noun, List<T> all) {
     int place = name.equals(LATEST) ? 1 : 2;
+    if (all.size() == 1 && place == 2) {
+      throw new BraidException(
+          "previous must be %s before the latest one in %s but that has one; run it again, or name two runs"
+              .formatted(noun, runs));
+    }
     if (all.size() < place) {
       throw new BraidException(
           "%s must be %s in %s but that has %d; braid run makes one"

@@ -58,6 +58,10 @@ public record RankCount(int cores, long availableMiB, Gpus gpus) {
     try {
       count = Integer.parseInt(text.strip());
     } catch (NumberFormatException e) {
+      if (source.equals("-n") && text.startsWith("p")) {
+        // -np is an option of MPI's launchers; here it is -n with the value p.
+        throw new BraidException("-np is not an option of braid; did you mean -n?", e);
+      }
       throw new BraidException(
           "%s must be a number of ranks, 1..%d, but was \"%s\"; try %d"
               .formatted(source, most(), text, byDefault(BackendKind.AUTO)),

@@ -92,6 +92,7 @@ class BraidTest {
         "-n 0|braid: -n must be 1..",
         "-n -3|braid: -n must be 1..",
         "-n 100000|braid: -n must be 1..",
+        "-np 2|braid: -np is not an option of braid; did you mean -n?",
         "-n four|braid: -n must be a number of ranks, 1..",
         "--backend gpu|braid: --backend must be one of auto, host, cuda but was gpu; try host",
         "--link fast|braid: a link must be written bandwidth,latency or unlimited but was fast;",
@@ -115,10 +116,10 @@ class BraidTest {
         "--listen 127.0.0.1|braid: --listen has no effect with --launcher local; try --launcher"
             + " attach, slurm or mpi",
         "--join braid.join|braid: --join has no effect with --launcher local; try --launcher",
-        "--timeout 0|braid: --timeout must be a positive number of seconds but was 0; try --timeout"
-            + " 600",
-        "--cell-timeout x|braid: --cell-timeout must be a positive number of seconds but was x;",
-        "--timeout nan|braid: --timeout must be a positive number of seconds but was nan;",
+        "--timeout 0|braid: --timeout must be a time over 0, such as 90s, 10m or 1h, but was 0; try --timeout"
+            + " 10m",
+        "--cell-timeout x|braid: --cell-timeout must be a time over 0, such as 90s, 10m or 1h, but was x;",
+        "--timeout nan|braid: --timeout must be a time over 0, such as 90s, 10m or 1h, but was nan;",
         "--until-decided soon|braid: --until-decided must be a time of 1 s or more, such as 90s,"
             + " 10m or 1h, but was soon; try --until-decided 10m",
         "--until-decided 0|braid: --until-decided must be a time of 1 s or more, such as 90s, 10m"
@@ -379,7 +380,10 @@ class BraidTest {
         .allMatch(line -> line.matches("ok +(barrier|all-to-all|all-to-all barrier) .*"));
     var nothing = Ran.here("selftest", "-n", "1", "--backend", "host", "--only", "telepathy");
     assertThat(nothing.exitCode()).isEqualTo(2);
-    assertThat(nothing.out()).contains("nothing requested is available");
+    assertThat(nothing.err())
+        .startsWith("braid: --only must be part of a subject, all-gather-gemm, ")
+        .contains("attention-backward", "but was telepathy; did you mean ")
+        .hasLineCount(1);
   }
 
   @Test
@@ -410,8 +414,9 @@ class BraidTest {
             + " 42",
         "selftest --only a$b|braid: --only must be texts of letters, digits, spaces, ' : and - but"
             + " was a$b; try --only attention",
-        "selftest --timeout 0|braid: --timeout must be a positive number of seconds but was 0; try"
-            + " --timeout 600",
+        "selftest --timeout 0|braid: --timeout must be a time over 0, such as 90s, 10m or 1h, but was 0; try"
+            + " --timeout 10m",
+        "help compar|braid: command must be one of run, exec, rerun,",
         "selftest --record none/r.json|braid: --record must be a file to write but none/r.json is"
             + " in a directory that does not exist; try mkdir -p",
         "selftest --json none/s.json|braid: --json must be a file to write but none/s.json is in a"

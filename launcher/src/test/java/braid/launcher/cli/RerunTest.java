@@ -612,8 +612,9 @@ class RerunTest {
     var alone = braid("compare", "previous", "latest");
     assertThat(alone.exitCode()).isEqualTo(2);
     assertThat(alone.err())
-        .contains("previous must be a run with a study of a session in Jupyter in ")
-        .contains("but that has 1; braid run makes one")
+        .contains(
+            "previous must be a run with a study of a session in Jupyter before the latest one in ")
+        .contains("but that has one; run it again, or name two runs")
         .hasLineCount(1);
     var slower = run("two", study("64", 1.1, 2));
 

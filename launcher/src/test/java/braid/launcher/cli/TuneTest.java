@@ -115,13 +115,16 @@ class TuneTest {
       textBlock =
           """
           '' | tune needs an operation: all-gather-gemm,
-          all-reduce 1 2 3 | the operation must be one of all-gather-gemm, gemm-reduce-scatter, gemm-all-reduce, gemm-beside-all-gather, gemm-beside-reduce-scatter, attention but was `all-reduce`
+          all-reduce 1 2 3 | the operation must be one of all-gather-gemm, gemm-reduce-scatter, gemm-all-reduce, gemm-beside-all-gather, gemm-beside-reduce-scatter, attention but was `all-reduce`; did you mean gemm-all-reduce?
           all-gather-gemm 8 9 | all-gather-gemm must have the sizes M N K but has 8 9; for example braid tune all-gather-gemm 8192 28672 8192
           all-gather-gemm 8 9 many | a size must be a whole number up to 2147483647 but was `many`; try 8192
           all-gather-gemm 8 9 0 | k must be 1 or more
           gemm-beside-all-gather 8 9 8 | gemm-beside-all-gather must have the sizes M N K ELEMENTS but has 8 9 8; for example braid tune gemm-beside-all-gather 8192 28672 8192 1048576
           all-gather-gemm 8 9 8 --causal | --causal is of attention but the operation is all-gather-gemm; leave it out
+          allgather-gemm 8 9 8 | the operation must be one of all-gather-gemm, gemm-reduce-scatter, gemm-all-reduce, gemm-beside-all-gather, gemm-beside-reduce-scatter, attention but was `allgather-gemm`; did you mean all-gather-gemm?
           all-gather-gemm 8 9 8 --dtype int | dtype must be one of
+          all-gather-gemm 8 9 8 --dtype float32 | dtype must be one of fp32, tf32, bf16, fp16, fp8_e4m3, fp8_e5m2 but was float32; did you mean fp32?
+          all-gather-gemm 8 9 8 --dtype bfloat16 | dtype must be one of fp32, tf32, bf16, fp16, fp8_e4m3, fp8_e5m2 but was bfloat16; did you mean bf16?
           attention 64 | attention needs the number of its heads; for example braid tune attention 32768 --heads 32 --kv-heads 8
           attention 64 --heads 4 --kv-heads 3 | kvHeads must
           all-gather-gemm 8 9 8 -n 1 | tune needs 2 or more ranks but has 1: one rank has nothing to communicate; try -n 4 --backend host

@@ -19,7 +19,7 @@ public final class WorkOptions {
 
   @Option(
       names = "--timeout",
-      paramLabel = "SECONDS",
+      paramLabel = "TIME",
       description = "Ends the run, of all notebooks together, after this time.")
   private @Nullable String timeout;
 

@@ -1,5 +1,6 @@
 package braid.launcher.cli.tune;
 
+import braid.launcher.Nearest;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.DType;
@@ -78,7 +79,18 @@ final class TuneOptions {
   }
 
   DType dtype() {
-    return dtype == null ? DType.BF16 : DType.parse(dtype);
+    if (dtype == null) {
+      return DType.BF16;
+    }
+    try {
+      return DType.parse(dtype);
+    } catch (BraidException e) {
+      var shortened =
+          dtype.replaceFirst("(?i)^b(?:rain_?)?float", "bf").replaceFirst("(?i)^float", "fp");
+      var names = Stream.of(DType.values()).map(DType::toString).toList();
+      throw new BraidException(
+          "%s; did you mean %s?".formatted(e.getMessage(), Nearest.to(shortened, names)), e);
+    }
   }
 
   int heads() {

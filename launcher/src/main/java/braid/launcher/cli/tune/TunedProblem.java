@@ -1,5 +1,6 @@
 package braid.launcher.cli.tune;
 
+import braid.launcher.Nearest;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.GemmSpec;
@@ -38,8 +39,9 @@ record TunedProblem(Problem problem, String spec, List<Method> methods) {
             .orElseThrow(
                 () ->
                     new BraidException(
-                        "the operation must be one of %s but was `%s`"
-                            .formatted(String.join(", ", names()), name)));
+                        "the operation must be one of %s but was `%s`; did you mean %s?"
+                            .formatted(
+                                String.join(", ", names()), name, Nearest.to(name, names()))));
     options.refuseAttention(name);
     requireSizes(
         name,

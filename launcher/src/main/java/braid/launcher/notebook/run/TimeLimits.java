@@ -8,7 +8,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Time limits of a cell and of a whole run. The run's clock starts at construction.
 public final class TimeLimits {
-  private static final Pattern DURATION = Pattern.compile("([1-9][0-9]{0,4})([smh]?)");
+  private static final Pattern DURATION = Pattern.compile("([0-9]{1,6}(?:\\.[0-9]{1,6})?)([smh]?)");
+  private static final int SECONDS_PER_MINUTE = 60;
+  private static final int MILLIS_PER_SECOND = 1000;
 
   private final Optional<Duration> cell;
   private final Optional<Duration> total;
@@ -19,47 +21,46 @@ public final class TimeLimits {
     this.total = total;
   }
 
-  /// Parses the limits as the user wrote them.
+  /// Parses the limits as the user wrote them: in the forms of [#duration], also parts of a second.
   ///
-  /// @throws BraidException if one is not a positive number of seconds
+  /// @throws BraidException if one is no time
   public static TimeLimits of(@Nullable String timeout, @Nullable String cellTimeout) {
-    return new TimeLimits(parse("--cell-timeout", cellTimeout), parse("--timeout", timeout));
+    return new TimeLimits(
+        Optional.ofNullable(cellTimeout).map(text -> parse("--cell-timeout", text, 1)),
+        Optional.ofNullable(timeout).map(text -> parse("--timeout", text, 1)));
   }
 
-  private static Optional<Duration> parse(String option, @Nullable String text) {
-    if (text == null) {
-      return Optional.empty();
-    }
-    double seconds;
-    try {
-      seconds = Double.parseDouble(text);
-    } catch (NumberFormatException e) {
-      seconds = Double.NaN;
-    }
-    if (!(seconds > 0 && seconds < Integer.MAX_VALUE)) {
-      throw new BraidException(
-          "%s must be a positive number of seconds but was %s; try %s 600"
-              .formatted(option, text, option));
-    }
-    return Optional.of(Duration.ofMillis((long) Math.ceil(seconds * 1e3)));
-  }
-
-  /// Parses a duration of whole seconds, minutes or hours: `600`, `90s`, `10m`, `1h`.
+  /// Parses a duration of whole seconds, in seconds, minutes or hours: `600`, `90s`, `10m`, `1h`.
   ///
   /// @param option option with the duration, for messages
   public static Duration duration(String option, String text) {
+    return parse(option, text, MILLIS_PER_SECOND);
+  }
+
+  /// @param unitMillis smallest time, of which others are a multiple
+  private static Duration parse(String option, String text, long unitMillis) {
     var form = DURATION.matcher(text.strip());
-    if (!form.matches()) {
-      throw new BraidException(
-          "%s must be a time of 1 s or more, such as 90s, 10m or 1h, but was %s; try %s 10m"
-              .formatted(option, text, option));
+    double millis = 0;
+    if (form.matches()) {
+      double seconds =
+          Double.parseDouble(form.group(1))
+              * switch (form.group(2)) {
+                case "m" -> SECONDS_PER_MINUTE;
+                case "h" -> SECONDS_PER_MINUTE * SECONDS_PER_MINUTE;
+                default -> 1;
+              };
+      millis = Math.ceil(seconds * MILLIS_PER_SECOND);
     }
-    long number = Long.parseLong(form.group(1));
-    return switch (form.group(2)) {
-      case "m" -> Duration.ofMinutes(number);
-      case "h" -> Duration.ofHours(number);
-      default -> Duration.ofSeconds(number);
-    };
+    if (millis < unitMillis || millis % unitMillis != 0) {
+      throw new BraidException(
+          "%s must be a time%s, such as 90s, 10m or 1h, but was %s; try %s 10m"
+              .formatted(
+                  option,
+                  unitMillis == MILLIS_PER_SECOND ? " of 1 s or more" : " over 0",
+                  text,
+                  option));
+    }
+    return Duration.ofMillis((long) millis);
   }
 
   public static TimeLimits none() {
