@@ -190,7 +190,8 @@ final class ExecCommand implements Callable<Integer> {
             session,
             new Cell(
                 String.valueOf(compiled.file().getFileName()),
-                "braid.launcher.rank.ProgramMain.run(" + words + ");"),
+                "braid.launcher.rank.ProgramMain.run(" + words + ");",
+                true),
             printed)
         .run(limits, stop)
         .failure();

@@ -21,6 +21,7 @@ public final class CellRun {
   private final CellOutput output;
   private final int ranks;
   private final int first;
+  private final long holdNanos;
   private volatile OutputMode mode;
   private volatile OutputMerger merger;
   private final OutputQueue queue;
@@ -28,14 +29,19 @@ public final class CellRun {
   private final Queue<String> notices = new ConcurrentLinkedQueue<>();
   private final Set<Integer> silent = ConcurrentHashMap.newKeySet();
 
-  /// Creates the output of a cell; `first` is the lowest rank that runs it.
-  public CellRun(CellOutput output, int ranks, int first, OutputMode mode, OutputLimit limit) {
+  /// Creates the output of a cell.
+  ///
+  /// @param first the lowest rank that runs it
+  /// @param holdNanos longest time that a line waits for rank 0 to print it too
+  public CellRun(
+      CellOutput output, int ranks, int first, OutputMode mode, OutputLimit limit, long holdNanos) {
     this.output = output;
     this.ranks = ranks;
     this.first = first;
+    this.holdNanos = holdNanos;
     this.mode = mode;
     queue = new OutputQueue(limit);
-    merger = new OutputMerger(ranks, first, mode, this::text);
+    merger = new OutputMerger(ranks, first, mode, holdNanos, this::text);
   }
 
   /// Applies another limit from now on.
@@ -53,7 +59,7 @@ public final class CellRun {
   public void mode(OutputMode next) {
     merger.finish();
     mode = next;
-    merger = new OutputMerger(ranks, first, next, this::text);
+    merger = new OutputMerger(ranks, first, next, holdNanos, this::text);
   }
 
   public OutputMode mode() {

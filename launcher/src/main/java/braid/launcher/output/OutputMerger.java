@@ -23,9 +23,12 @@ public final class OutputMerger {
     void show(Channel channel, String text);
   }
 
-  /// Longest time that a line waits for rank 0 to print it too. A statement of a cell begins on all
-  /// ranks together, but a program is one statement, in which ranks drift apart by seconds.
-  public static final long HOLD_NANOS = 10_000_000_000L;
+  /// Longest time that a line of a cell waits for rank 0 to print it too. Each statement begins on
+  /// all ranks together.
+  public static final long HOLD_NANOS = 2_000_000_000;
+
+  /// The same in a program, which is one statement: its ranks drift apart by seconds.
+  public static final long PROGRAM_HOLD_NANOS = 10_000_000_000L;
 
   /// A rank that is far ahead waits this long, times `IDLE_INTERVALS`, for the next line of rank 0.
   private static final long INTERVAL_MILLIS = 100;
@@ -113,6 +116,7 @@ public final class OutputMerger {
   }
 
   private final Sink sink;
+  private final long holdNanos;
   private final List<RankLines> ranks = new ArrayList<>();
   private final List<StringBuilder> errors = new ArrayList<>();
   private final Reference reference = new Reference();
@@ -129,12 +133,13 @@ public final class OutputMerger {
   /// Creates a merger; without `referenceTakesPart` rank 0 does not run this cell, and every line
   /// is shown with its rank.
   public OutputMerger(int ranks, boolean referenceTakesPart, Sink sink) {
-    this(ranks, referenceTakesPart ? 0 : 1, OutputMode.DIFF, sink);
+    this(ranks, referenceTakesPart ? 0 : 1, OutputMode.DIFF, HOLD_NANOS, sink);
   }
 
   /// Creates a merger; `first` is the lowest rank that runs this cell.
-  OutputMerger(int ranks, int first, OutputMode mode, Sink sink) {
+  OutputMerger(int ranks, int first, OutputMode mode, long holdNanos, Sink sink) {
     this.sink = sink;
+    this.holdNanos = holdNanos;
     this.mode = mode;
     this.first = first;
     this.referenceTakesPart = first == 0;
@@ -268,7 +273,7 @@ public final class OutputMerger {
   /// Returns true if a held line may be shown: not within a line of rank 0, unless it has waited
   /// too long.
   private boolean mayBeShown(RankLines other, HeldLine head, long nowNanos) {
-    boolean waited = nowNanos == Long.MAX_VALUE || nowNanos - head.sinceNanos > HOLD_NANOS;
+    boolean waited = nowNanos == Long.MAX_VALUE || nowNanos - head.sinceNanos > holdNanos;
     boolean unequal = !referenceTakesPart || reference.lines() > other.lines;
     return waited || other.heldWeight > MAX_HELD_CHARS || (unequal && atLineStart);
   }

@@ -19,6 +19,7 @@ import braid.launcher.machine.BackendChoice;
 import braid.launcher.output.CellRun;
 import braid.launcher.output.Drain;
 import braid.launcher.output.OutputLimit;
+import braid.launcher.output.OutputMerger;
 import braid.launcher.output.OutputMode;
 import braid.launcher.output.ResultMerger;
 import braid.launcher.ranks.Death;
@@ -155,7 +156,8 @@ public final class Session implements AutoCloseable {
               ranks().size(),
               header.first(),
               header.output().orElse(mode),
-              header.limit().orElse(limit));
+              header.limit().orElse(limit),
+              cell.isProgram() ? OutputMerger.PROGRAM_HOLD_NANOS : OutputMerger.HOLD_NANOS);
       current = run;
       int frozenBefore = frozen().size();
       Optional<MimeBundle> result = Optional.empty();
