@@ -27,7 +27,7 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "scale",
     description =
-        "Times the start and cells of a front with 8, 64 and 256 ranks that join over TLS, and"
+        "Times the start and cells of a front whose ranks join over TLS, and"
             + " measures its memory. The ranks only speak the protocol, in one process on this host.",
     mixinStandardHelpOptions = true,
     exitCodeListHeading = "%nExit codes:%n",
@@ -35,7 +35,7 @@ import picocli.CommandLine.Spec;
     footerHeading = "%nExamples:%n",
     footer = {"  braid bench scale", "  braid bench scale --starts 9"})
 final class ScaleCommand implements Callable<Integer> {
-  private static final List<Integer> RANK_COUNTS = List.of(8, 64, 256);
+  private static final int MOST_RANKS = 1024;
 
   /// Limit of the time to ready, with 64 ranks.
   private static final int LIMITED_RANKS = 64;
@@ -51,6 +51,13 @@ final class ScaleCommand implements Callable<Integer> {
       description = "Fresh fronts of each size. Default: ${DEFAULT-VALUE}.")
   private int starts = 5;
 
+  @Option(
+      names = "--ranks",
+      split = ",",
+      paramLabel = "COUNT",
+      description = "Numbers of ranks. Default: ${DEFAULT-VALUE}.")
+  private List<Integer> counts = List.of(8, 64, 256);
+
   @Spec private CommandSpec spec = CommandSpec.create();
 
   /// Results of one front.
@@ -62,10 +69,16 @@ final class ScaleCommand implements Callable<Integer> {
       throw new BraidException(
           "--starts must be 1..%d but was %d; try --starts 5".formatted(MOST_STARTS, starts));
     }
+    for (int count : counts) {
+      if (count < 1 || count > MOST_RANKS) {
+        throw new BraidException(
+            "--ranks must be 1..%d each but has %d; try --ranks 8,64".formatted(MOST_RANKS, count));
+      }
+    }
     var machine = Surroundings.machine();
     var fronts = new TreeMap<Integer, List<Front>>();
     for (int start = 1; start <= starts; start++) {
-      for (int ranks : RANK_COUNTS) {
+      for (int ranks : counts) {
         progress("start %d of %d, %d ranks".formatted(start, starts, ranks));
         fronts.computeIfAbsent(ranks, _ -> new ArrayList<>()).add(front(ranks));
       }
