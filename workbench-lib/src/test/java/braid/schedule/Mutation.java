@@ -49,6 +49,8 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
         var others =
             IntStream.range(at + 1, steps.size())
                 .filter(other -> steps.get(other).lane().equals(step.lane()))
+                // Such as sums of two messages in one slot.
+                .filter(other -> !steps.get(other).text().equals(step.text()))
                 .limit(kind == Kind.SWAPPED ? steps.size() : 1)
                 .toArray();
         if (others.length == 0) {
