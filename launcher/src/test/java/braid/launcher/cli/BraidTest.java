@@ -92,7 +92,6 @@ class BraidTest {
         "-n 0|braid: -n must be 1..",
         "-n -3|braid: -n must be 1..",
         "-n 100000|braid: -n must be 1..",
-        "-np 2|braid: -np is not an option of braid; did you mean -n?",
         "-n four|braid: -n must be a number of ranks, 1..",
         "--backend gpu|braid: --backend must be one of auto, host, cuda but was gpu; try host",
         "--link fast|braid: a link must be written bandwidth,latency or unlimited but was fast;",
@@ -416,6 +415,7 @@ class BraidTest {
             + " was a$b; try --only attention",
         "selftest --timeout 0|braid: --timeout must be a time over 0, such as 90s, 10m or 1h, but was 0; try"
             + " --timeout 10m",
+        "exec None.java -np 2|braid: -np is not an option of braid; did you mean -n?",
         "help compar|braid: command must be one of run, exec, rerun,",
         "selftest --record none/r.json|braid: --record must be a file to write but none/r.json is"
             + " in a directory that does not exist; try mkdir -p",
