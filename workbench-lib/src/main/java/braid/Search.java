@@ -204,7 +204,7 @@ final class Search {
     }
     var measured = measured();
     notes.add(note(measured));
-    int most = Math.max(1, affordable(budgetNanos, Tuner.DEFAULT_REPEATS, MOST_FINALISTS));
+    int most = Math.max(1, affordable((double) budgetNanos, Tuner.DEFAULT_REPEATS, MOST_FINALISTS));
     if (most < MOST_FINALISTS) {
       notes.add(
           String.format(

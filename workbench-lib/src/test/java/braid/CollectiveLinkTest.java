@@ -279,10 +279,16 @@ class CollectiveLinkTest {
             refused(() -> Chain.of(link).run(), "was started and not awaited");
             started.await();
             Chain.of(link).run();
-            y.close();
-            refused(() -> Chain.of(link), "closed");
+            var gone = linkOfAClosedTensor(comm, x);
+            refused(() -> Chain.of(gone), "closed");
           }
         });
+  }
+
+  private static CollectiveLink linkOfAClosedTensor(Collectives comm, SymmetricTensor x) {
+    try (var y = tensor(x.group(), 2 * ROWS)) {
+      return comm.link(c -> c.allGather(x, y));
+    }
   }
 
   private static void refused(Runnable call, String text) {

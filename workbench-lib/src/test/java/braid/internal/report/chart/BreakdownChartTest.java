@@ -58,7 +58,7 @@ class BreakdownChartTest {
     assertThat(set.exposedNanos()).isEqualTo(40.0 * MICRO);
     var chart = BreakdownChart.ofConfigurations(List.of("ring"), List.of(set.profiles()), "");
     var bars = (IntervalXYDataset) chart.getXYPlot().getDataset(0);
-    assertThat(bars.getSeriesKey(0)).hasToString("exposed communication");
+    assertThat(bars.getSeriesKey(0).toString()).isEqualTo("exposed communication");
     assertThat(bars.getEndXValue(0, 0) - bars.getStartXValue(0, 0)).isEqualTo(40, within(1e-9));
   }
 }
