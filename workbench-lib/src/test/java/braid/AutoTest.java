@@ -30,6 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 class AutoTest {
   private static final GemmSpec SPEC = GemmSpec.allGatherGemm(48, 16, 8);
   private static final Auto QUICK = new Auto(Duration.ZERO);
+  private static final Auto LONGER = new Auto(Duration.ofSeconds(4));
 
   private static Study<Overlap> study(long unfused, long split) {
     var problem = new LinkedHashMap<>(SPEC.columns());
@@ -197,7 +198,7 @@ class AutoTest {
                                       Thread.onSpinWait();
                                     }
                                   }));
-                      var _ = automatic(world, folder).tuning(QUICK);
+                      var _ = automatic(world, folder).tuning(LONGER);
                     }))
         .hasStackTraceContaining("interrupted");
     assertThat(Thread.interrupted()).isTrue();
@@ -208,7 +209,7 @@ class AutoTest {
         2,
         world -> {
           world.context().outbox(new Shown(lines::add));
-          taken.add(automatic(world, folder).tuning(QUICK));
+          taken.add(automatic(world, folder).tuning(LONGER));
         });
     // The first batch: six tunings, six rounds.
     assertThat(lines)
