@@ -24,6 +24,8 @@ import java.util.stream.IntStream;
 
 /// Problems and tunings whose schedules the tests check.
 final class ScheduleCases {
+  private static final int MOST_RANKS_OF_STRIPES = 3;
+
   static final int MOST_RANKS = 16;
 
   /// Up to this number of ranks GEMMs have all cases, and attention a third; beyond it fewer, but
@@ -183,7 +185,9 @@ final class ScheduleCases {
                 padded(spec.causal().window(5)),
                 spec.causal().window(5).dtype(DType.BF16))) {
           boolean isSame = masked.packing().isSingle() && dividesSequences(layout);
-          if (!isSame && canDivide(masked, ranks)) {
+          // A check of stripes has a run of rows for each token.
+          boolean isLong = layout == TokenLayout.STRIPED && ranks > MOST_RANKS_OF_STRIPES;
+          if (!isSame && !isLong && canDivide(masked, ranks)) {
             add(cases, masked, way.method(), ranks, random);
           }
         }
