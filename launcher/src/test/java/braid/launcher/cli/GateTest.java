@@ -263,7 +263,9 @@ class GateTest {
     assertThat(ran.err())
         .contains("braid: A: NCCL, %s/nccl-2.28.9/libnccl.so.2 (2.28.9, in".formatted(directory))
         .contains("braid: B: NCCL, %s/nccl-2.30.1/libnccl.so.2 (2.30.1, in".formatted(directory));
-    assertThat(ran.out()).contains("libraries.nccl").containsPattern("\nlong +(FAST|UNDECIDED|MACHINE_DIFFERED) ");
+    assertThat(ran.out())
+        .contains("libraries.nccl")
+        .containsPattern("\nlong +(FAST|UNDECIDED|MACHINE_DIFFERED) ");
     assertThat(experiments().find("latest").manifest().text("libraries.nccl").orElseThrow())
         .contains("2.30.1");
 

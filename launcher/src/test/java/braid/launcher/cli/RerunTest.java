@@ -361,7 +361,8 @@ class RerunTest {
     assertThat(given.exitCode()).as(given.err()).isZero();
     assertThat(given.out()).contains("first   " + first + "\n", "second  " + second + "\n");
     assertThat(braid("compare", "previous", "latest").err())
-        .startsWith("braid: previous must be a run with a study of other.ipynb in ")
+        .startsWith(
+            "braid: previous must be a run with a study of other.ipynb before the latest one in ")
         .hasLineCount(1);
     assertThat(braid("compare", other, "latest").err())
         .isEqualTo(
