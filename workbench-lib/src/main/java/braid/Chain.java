@@ -111,8 +111,8 @@ public final class Chain implements Chainable, AutoCloseable {
   ///
   /// @param name for messages
   record Used(String name, MemorySegment memory, boolean written) {
-    private boolean conflicts(Used other) {
-      return written && other.memory.asOverlappingSlice(memory).isPresent();
+    private boolean conflicts(Used neighbor) {
+      return written && neighbor.memory.asOverlappingSlice(memory).isPresent();
     }
   }
 

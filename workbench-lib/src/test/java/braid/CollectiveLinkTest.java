@@ -62,7 +62,7 @@ class CollectiveLinkTest {
   /// Every collective, run alone, in flight, and verified.
   @ParameterizedTest
   @MethodSource("waysOfRanks")
-  void linksDoWhatCallsDo(int ranks, Transport way) {
+  void aLinkHasTheResultOfItsCall(int ranks, Transport way) {
     LocalRanks.run(
         ranks,
         world -> {
@@ -123,7 +123,7 @@ class CollectiveLinkTest {
   /// A layer whose sum is a link has the bits of calls between the multiplications.
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 4})
-  void aLinkBetweenPipelinesSeesWhatTheyWrote(int ranks) {
+  void aLinkReadsTheOutputOfThePipelineBefore(int ranks) {
     LocalRanks.run(
         ranks,
         world -> {
@@ -219,7 +219,7 @@ class CollectiveLinkTest {
         });
   }
 
-  /// Rows that start ahead in random order of work, with the same order on all ranks.
+  /// Sums are exact, each rounded once to its type.
   @Test
   void linksOfSeveralTypesVerify() {
     LocalRanks.run(

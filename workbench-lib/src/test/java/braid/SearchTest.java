@@ -323,7 +323,7 @@ class SearchTest {
   }
 
   @Test
-  void predictionsChooseWhereTheBudgetIsTooSmallForABatch() {
+  void predictionsChooseIfNoBatchFitsTheBudget() {
     var notes = new ArrayList<String>();
     assertThat(measured(Duration.ofSeconds(10), Duration.ofSeconds(4), notes)).isEmpty();
     assertThat(notes.getLast()).contains("compares 1 of the tunings");

@@ -46,8 +46,8 @@ public record Tokens(List<Run> runs) {
       return last() + 1;
     }
 
-    private boolean hasStep(long other) {
-      return step == other || length == 1;
+    private boolean hasStep(long wanted) {
+      return step == wanted || length == 1;
     }
 
     /// Returns how many of its positions are before another.
@@ -80,8 +80,8 @@ public record Tokens(List<Run> runs) {
     }
 
     /// Returns the same positions from another row on.
-    public Run atRow(long other) {
-      return new Run(other, first, length, step);
+    public Run atRow(long start) {
+      return new Run(start, first, length, step);
     }
 
     /// Returns both as one, if another continues this one in rows and positions.

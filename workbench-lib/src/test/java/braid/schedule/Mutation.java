@@ -227,10 +227,10 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
         of.continued());
   }
 
-  private static Tokens moved(Tokens of, long by) {
+  private static Tokens moved(Tokens tokens, long positions) {
     return new Tokens(
-        of.runs().stream()
-            .map(run -> new Tokens.Run(run.row(), run.first() + by, run.length()))
+        tokens.runs().stream()
+            .map(run -> new Tokens.Run(run.row(), run.first() + positions, run.length()))
             .toList());
   }
 

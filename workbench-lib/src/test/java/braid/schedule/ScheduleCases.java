@@ -185,7 +185,7 @@ final class ScheduleCases {
                 padded(spec.causal().window(5)),
                 spec.causal().window(5).dtype(DType.BF16))) {
           boolean isSame = masked.packing().isSingle() && dividesSequences(layout);
-          // A check of stripes has a run of rows for each token.
+          // A check of stripes has a run for each token; ScheduleCheckTest has more ranks.
           boolean isLong = layout == TokenLayout.STRIPED && ranks > MOST_RANKS_OF_STRIPES;
           if (!isSame && !isLong && canDivide(masked, ranks)) {
             add(cases, masked, way.method(), ranks, random);

@@ -16,6 +16,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Every planned schedule passes the check.
 final class ScheduleCheckTest {
@@ -33,6 +34,24 @@ final class ScheduleCheckTest {
       }
     }
     assertThat(found.stream().limit(20)).as("%d findings", found.size()).isEmpty();
+  }
+
+  /// By all methods that divide tokens into stripes, packed too, forward and backward.
+  @ParameterizedTest
+  @ValueSource(ints = {4, 5, 8, 13, 16})
+  void stripesOfManyRanksHaveNoMistake(int ranks) {
+    var spec = AttentionSpec.of(23 * ranks - 1, 4, 8).kvHeads(2).layout(TokenLayout.STRIPED);
+    int end = spec.sequence();
+    for (var masked : List.of(spec.causal(), spec.packed(0, 1, end / 2, end).causal())) {
+      for (var how :
+          List.of(
+              ContextParallel.ring().splits(2),
+              ContextParallel.ring().splits(3).neighborToNeighbor(),
+              ContextParallel.allGatherKv())) {
+        assertThat(Schedule.of(masked, how, ranks).findings()).as("%s", how).isEmpty();
+        assertThat(Schedule.of(masked.backward(), how, ranks).findings()).as("%s", how).isEmpty();
+      }
+    }
   }
 
   @Test

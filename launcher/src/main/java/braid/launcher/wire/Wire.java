@@ -5,6 +5,7 @@ import braid.model.MimeBundle;
 import java.io.DataInput;
 import java.io.DataOutput;
 import java.io.IOException;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.ParameterizedType;
 import java.lang.reflect.RecordComponent;
 import java.lang.reflect.Type;
@@ -26,12 +27,21 @@ public final class Wire {
   /// Most characters of all formats of a display together. In UTF-8 they always fit into a part.
   private static final int MAX_SHOWN_CHARS = 1 << 26;
 
+  /// Records of a sealed interface, in order.
+  private static final ClassValue<List<Class<?>>> RECORDS =
+      new ClassValue<>() {
+        @Override
+        protected List<Class<?>> computeValue(Class<?> type) {
+          return records(type).toList();
+        }
+      };
+
   private Wire() {}
 
   /// Writes a record, or a part of one.
   static void write(DataOutput out, Object value, Type declared) throws IOException {
     if (raw(declared).isSealed()) {
-      out.writeByte(records(raw(declared)).toList().indexOf(value.getClass()));
+      out.writeByte(RECORDS.get(raw(declared)).indexOf(value.getClass()));
     }
     switch (value) {
       case Integer number -> out.writeInt(number);
@@ -71,66 +81,71 @@ public final class Wire {
   }
 
   /// Reads what [#write] has written.
-  static <T> T read(DataInput in, Class<T> type) throws IOException {
-    return type.cast(read(in, (Type) type));
+  static <T> T read(DataInput input, Class<T> type) throws IOException {
+    return type.cast(read(input, (Type) type));
   }
 
-  private static Object read(DataInput in, Type declared) throws IOException {
+  private static Object read(DataInput input, Type declared) throws IOException {
     var type = raw(declared);
     if (type == int.class || type == Integer.class) {
-      return in.readInt();
+      return input.readInt();
     } else if (type == long.class) {
-      return in.readLong();
+      return input.readLong();
     } else if (type == boolean.class) {
-      return in.readBoolean();
+      return input.readBoolean();
     } else if (type == String.class) {
-      return readText(in);
+      return readText(input);
     } else if (type == byte[].class) {
-      return readBytes(in);
+      return readBytes(input);
     } else if (type == MimeBundle.class) {
-      return readBundle(in);
+      return readBundle(input);
     } else if (type == StackTraceElement.class) {
-      return new StackTraceElement(readText(in), readText(in), readText(in), in.readInt());
+      return new StackTraceElement(
+          readText(input), readText(input), readText(input), input.readInt());
     } else if (type == List.class) {
       var all = new ArrayList<Object>();
-      for (int left = in.readInt(); left > 0; left--) {
-        all.add(read(in, argument(declared)));
+      for (int left = input.readInt(); left > 0; left--) {
+        all.add(read(input, argument(declared)));
       }
       return all;
     } else if (type.isEnum()) {
-      var name = readText(in);
+      var name = readText(input);
       return Arrays.stream(type.getEnumConstants())
           .filter(each -> ((Enum<?>) each).name().equals(name))
           .findFirst()
           .orElseThrow(() -> new IOException("an unknown " + type.getSimpleName() + ": " + name));
     } else if (type.isSealed()) {
-      int kind = in.readUnsignedByte();
-      var known = records(type).toList();
+      int kind = input.readUnsignedByte();
+      var known = RECORDS.get(type);
       if (kind >= known.size()) {
         throw new IOException(
             "a message of unknown kind %d of %s".formatted(kind, type.getSimpleName()));
       }
-      return record(in, known.get(kind));
+      return record(input, known.get(kind));
     }
-    return record(in, type);
+    return record(input, type);
   }
 
-  private static Object record(DataInput in, Class<?> type) throws IOException {
+  private static Object record(DataInput input, Class<?> type) throws IOException {
     var components = type.getRecordComponents();
     var parts = new Object[components.length];
     for (int i = 0; i < parts.length; i++) {
-      parts[i] = read(in, components[i].getGenericType());
+      parts[i] = read(input, components[i].getGenericType());
     }
     try {
       return type.getDeclaredConstructor(
               Arrays.stream(components).map(RecordComponent::getType).toArray(Class[]::new))
           .newInstance(parts);
+    } catch (InvocationTargetException e) {
+      throw new IOException(
+          "a message of kind %s has wrong parts: %s"
+              .formatted(type.getSimpleName(), e.getCause().getMessage()),
+          e);
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException(e);
     }
   }
 
-  /// Returns the records of a sealed interface, in order.
   private static Stream<Class<?>> records(Class<?> type) {
     return type.isSealed()
         ? Arrays.stream(type.getPermittedSubclasses()).flatMap(Wire::records)

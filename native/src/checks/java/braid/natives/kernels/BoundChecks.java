@@ -188,7 +188,7 @@ final class BoundChecks {
                 .formatted(first, squares, allowed, answer));
   }
 
-  /// What the kernel returned.
+  /// Results of the kernel.
   private record Answer(long first, double squares, double allowed, Optional<String> guards) {}
 
   private static Answer judged(
