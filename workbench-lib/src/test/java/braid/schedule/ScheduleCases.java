@@ -187,7 +187,13 @@ final class ScheduleCases {
           boolean isSame = masked.packing().isSingle() && dividesSequences(layout);
           // A check of stripes has a run for each token; ScheduleCheckTest has more ranks.
           boolean isLong = layout == TokenLayout.STRIPED && ranks > MOST_RANKS_OF_STRIPES;
-          if (!isSame && !isLong && canDivide(masked, ranks)) {
+          // Exchanged heads need a value for each sequence and head.
+          boolean isWide =
+              masked.equals(many(spec.causal()))
+                  && ranks > ALL_CASES_RANKS
+                  && (way.method() == ContextParallel.Method.ULYSSES
+                      || way.method() == ContextParallel.Method.TWO_LEVEL);
+          if (!isSame && !isLong && !isWide && canDivide(masked, ranks)) {
             add(cases, masked, way.method(), ranks, random);
           }
         }
