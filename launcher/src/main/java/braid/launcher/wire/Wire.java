@@ -139,7 +139,7 @@ public final class Wire {
     } catch (InvocationTargetException e) {
       throw new IOException(
           "a message of kind %s has wrong parts: %s"
-              .formatted(type.getSimpleName(), e.getCause().getMessage()),
+              .formatted(type.getSimpleName(), e.getTargetException().getMessage()),
           e);
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException(e);
