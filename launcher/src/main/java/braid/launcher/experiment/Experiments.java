@@ -167,10 +167,7 @@ public record Experiments(Path runs) {
   /// @param before id of a run after them; empty for none
   public List<Found> newest(int most, Optional<String> notebook, Optional<String> before) {
     var all =
-        list().stream()
-            .filter(run -> run.manifest().hasStudy() && !run.manifest().isFurtherStart())
-            .filter(run -> run.manifest().state() == Manifest.State.COMPLETED)
-            .filter(run -> notebook.map(run.manifest()::isOf).orElse(true))
+        completed(notebook)
             .filter(run -> before.map(id -> run.manifest().id().compareTo(id) < 0).orElse(true))
             .toList();
     if (all.isEmpty()) {
@@ -187,6 +184,18 @@ public record Experiments(Path runs) {
         .limit(most)
         .toList()
         .reversed();
+  }
+
+  /// Returns true if a run of a notebook has completed with a study.
+  public boolean hasCompleted(String notebook) {
+    return completed(Optional.of(notebook)).findAny().isPresent();
+  }
+
+  private Stream<Found> completed(Optional<String> notebook) {
+    return list().stream()
+        .filter(run -> run.manifest().hasStudy() && !run.manifest().isFurtherStart())
+        .filter(run -> run.manifest().state() == Manifest.State.COMPLETED)
+        .filter(run -> notebook.map(run.manifest()::isOf).orElse(true));
   }
 
   /// Returns true for a name that means another run once there is a newer one.

@@ -24,6 +24,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import java.util.function.Predicate;
+import jdk.jshell.VarSnippet;
 import jdk.jshell.execution.LocalExecutionControl;
 import jdk.jshell.spi.ExecutionControl.ClassBytecodes;
 import jdk.jshell.spi.ExecutionControl.ClassInstallException;
@@ -154,6 +155,9 @@ final class FrontScope implements AutoCloseable {
         var error = compiling.errors(cell, java, event, ranks);
         if (error.isPresent()) {
           throw new CellFailed(error.get().failure());
+        }
+        if (event.snippet() instanceof VarSnippet variable) {
+          origins.declared(variable.name(), event.exception() == null);
         }
         if (event.exception() != null) {
           throw failed(cell, execution.failure, event.exception());

@@ -73,6 +73,9 @@ class SessionTest {
         .isEqualTo("Cannot invoke \"String.length()\" because \"other\" is null");
     run("String text = \"now\";");
     assertThat(result("text.length()")).isEqualTo("3");
+    run("%%front\nString seen = Path.of(\"none\").toString().substring(9);");
+    assertThat(failure("%%front\nseen.length()").message())
+        .isEqualTo("`seen` is null: the cell that declares it failed; run that cell again");
   }
 
   @Test

@@ -28,8 +28,9 @@ public final class BaselineOptions {
       paramLabel = "RUN",
       description =
           "Judges each notebook's run as compare RUN does, with its exit codes: an id, a path,"
-              + " latest, previous, or last:5 for the newest five in one state. The verdicts are also"
-              + " in the folder of the run: comparison.csv, and comparison.xml for JUnit.")
+              + " latest, previous, or last:5 for the newest five in one state. A first run has no"
+              + " such baseline and is not judged. The verdicts are also in the folder of the run:"
+              + " comparison.csv, and comparison.xml for JUnit.")
   private @Nullable String baseline;
 
   @Option(
@@ -82,8 +83,18 @@ public final class BaselineOptions {
         var codes = new ArrayList<>(List.of(ExitCode.of(ending.of(all, kept, options))));
         for (int i = 0; i < all.size(); i++) {
           var run = all.get(i);
-          if (run.exitCode() == ExitCode.OK && run.manifest().isPresent()) {
-            codes.add(compare(baselines.get(i), run.manifest().get().id(), runs, braid));
+          if (run.exitCode() != ExitCode.OK || run.manifest().isEmpty()) {
+            continue;
+          }
+          var id = run.manifest().get().id();
+          var first = baselines.get(i);
+          if (first.isPresent()) {
+            codes.add(compare(first.get(), id, runs, braid));
+          } else {
+            braid
+                .getOut()
+                .println(
+                    "not judged: %s is no run yet; %s is the first one".formatted(wanted, id));
           }
         }
         return ExitCode.worst(codes).code();
@@ -91,13 +102,21 @@ public final class BaselineOptions {
     };
   }
 
-  private static String resolved(String name, Experiments runs, String notebook) {
+  /// Returns a name that means the same after the run; empty for `latest` and its like before the
+  /// first run.
+  private static Optional<String> resolved(String name, Experiments runs, String notebook) {
+    if (Source.isRolling(name)) {
+      Source.checkRolling(name);
+    }
+    if (Source.isByTime(name) && !runs.hasCompleted(notebook)) {
+      return Optional.empty();
+    }
     if (Source.isRolling(name)) {
       Source.rolling(name, runs, Optional.of(notebook), Optional.empty());
-      return name;
+      return Optional.of(name);
     }
     var source = Source.named(name, runs, Optional.of(notebook));
-    return Experiments.isByTime(name) ? source.id() : name;
+    return Optional.of(Experiments.isByTime(name) ? source.id() : name);
   }
 
   private ExitCode compare(String from, String run, Experiments runs, CommandLine braid) {

@@ -42,17 +42,23 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
   /// @param judged the other side, which is not among them
   static Source rolling(
       String name, Experiments experiments, Optional<String> notebook, Optional<Source> judged) {
+    checkRolling(name);
+    int most = Integer.parseInt(name.substring(LAST.length()));
+    var before = judged.flatMap(Source::manifest).map(Manifest::id);
+    return pooled(
+        experiments.newest(most, notebook, before).stream()
+            .map(run -> run(run, experiments))
+            .toList());
+  }
+
+  /// @throws BraidException if the name of a rolling baseline has no number of runs
+  static void checkRolling(String name) {
     var number = name.substring(LAST.length());
     if (!number.matches("[1-9][0-9]{0,2}") || Integer.parseInt(number) > MOST_LAST) {
       throw new BraidException(
           "a rolling baseline must be last:1 to last:%d but was %s; try last:5"
               .formatted(MOST_LAST, name));
     }
-    var before = judged.flatMap(Source::manifest).map(Manifest::id);
-    return pooled(
-        experiments.newest(Integer.parseInt(number), notebook, before).stream()
-            .map(run -> run(run, experiments))
-            .toList());
   }
 
   /// @param folders folders of runs of one program

@@ -20,6 +20,9 @@ import java.util.Map;
 
 /// The results of a run and its cells as text.
 public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
+  /// Profiles whose results are printed; of a notebook with studies none are.
+  private static final int MOST_PROFILES = 4;
+
   /// Prints a line for each notebook and its output file, the total, and the other files.
   ///
   /// @param reports report files by the names of their options
@@ -42,11 +45,15 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
     out.flush();
   }
 
-  /// Prints the results of its studies, and the folder with all measurements.
+  /// Prints the results of its studies, or of its newest profiles, and the folder with all measurements.
   private void print(PrintWriter out, Experiment run) {
     var measured = run.manifest().measured();
     var studies = measured.stream().filter(Measured::isStudy).toList();
-    studies.forEach(study -> out.println("found   " + study.answer()));
+    var answers =
+        studies.isEmpty()
+            ? measured.subList(Math.max(0, measured.size() - MOST_PROFILES), measured.size())
+            : studies;
+    answers.forEach(answer -> out.println("found   " + answer.answer()));
     options.untilDecided().ifPresent(limit -> out.println("decided " + decided(studies, limit)));
     var held = new ArrayList<String>();
     if (!studies.isEmpty()) {

@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
@@ -106,7 +107,7 @@ final class NotebookSection {
     };
   }
 
-  /// Returns the notebook and its cells for the list of contents.
+  /// Returns the notebook, its headings and its cells for the list of contents.
   ///
   /// @param open whether its cells are unfolded; a failed notebook always is
   String contents(boolean open) {
@@ -123,7 +124,15 @@ final class NotebookSection {
                     : "<span class=\"quiet\">%s</span>"
                         .formatted(title().map(Escape::html).orElse("")),
                 CellSection.time(run.result().elapsed())));
-    inOrder.forEach(cell -> html.append(cell.entry()));
+    for (var cell : run.notebook().cells()) {
+      if (cell.isCode()) {
+        html.append(Objects.requireNonNull(cells.get(cell)).entry());
+      } else if (cell.isMarkdown()) {
+        Markdown.heading(cell.source())
+            .map(heading -> "<li class=\"heading\">%s</li>\n".formatted(Escape.html(heading)))
+            .ifPresent(html::append);
+      }
+    }
     return html.append("</ol></details>\n").toString();
   }
 

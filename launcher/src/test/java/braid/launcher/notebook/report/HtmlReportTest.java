@@ -51,6 +51,7 @@ class HtmlReportTest {
         .contains("<title>Passed: Splits of one &lt;GEMM&gt;</title>")
         .contains("<span class=\"verdict\">Passed</span> Splits of one &lt;GEMM&gt;</h1>")
         .contains(" · a.ipynb · 1 cell, none failed</p>")
+        .contains("<li class=\"heading\">Splits of one &lt;GEMM&gt;</li>\n<li class=\"ok\">")
         .contains("1 of 1 cell ran in 1.00 s");
     assertThat(html(FinishedRun.of(notebook("a.ipynb", "no heading", 2), Optional.empty())))
         .contains("<title>Passed: a.ipynb</title>", " · 2 cells, none failed</p>");
