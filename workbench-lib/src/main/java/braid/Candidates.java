@@ -67,11 +67,15 @@ final class Candidates {
     order = group.broadcast(seed, ROOT);
   }
 
-  private void begin(String subject, int steps, String first) {
+  /// @param verified number of steps that verify, before those that measure
+  private void begin(String subject, int verified, int measured, String first) {
     if (group.rank() == ROOT) {
+      var outbox = RankContext.current().outbox();
       progress =
           Optional.of(
-              new ProgressBar(subject, steps, first, RankContext.current().outbox()).ticking());
+              new ProgressBar(subject, verified + measured, first, outbox)
+                  .afterUnlike(verified)
+                  .ticking());
     }
   }
 
@@ -145,7 +149,8 @@ final class Candidates {
       List<String> notes) {
     begin(
         "tuning",
-        configurations + 1 + (configurations + 2) * plan.first() * builds,
+        configurations + 1,
+        (configurations + 2) * plan.first() * builds,
         "building and verifying %d configurations".formatted(configurations + 1));
     int least = Ranking.leastRounds(configurations);
     int most = builds * plan.mostRounds();
@@ -224,6 +229,7 @@ final class Candidates {
   Study<?> screen(SequencedMap<Configuration, Supplier<Work>> work) {
     begin(
         "searching",
+        0,
         (configurations + 2) * plan.first(),
         "building %d configurations".formatted(configurations + 1));
     try (var _ = Progress.reportedElsewhere()) {

@@ -99,7 +99,8 @@ public final class Progress implements AutoCloseable {
     if (!closed) {
       long elapsed = System.nanoTime() - startNanos;
       var current = state.isEmpty() ? task.steps : state;
-      show(ProgressBar.bundle(task.doing, count.getOpaque(), steps, current, elapsed, elapsed));
+      int done = count.getOpaque();
+      show(ProgressBar.bundle(task.doing, done, steps, current, elapsed, done, elapsed));
     }
   }
 

@@ -27,10 +27,11 @@ public final class ProgressBar implements AutoCloseable {
 
   private final String work;
   private int steps;
+  private int unlike;
   private final LongSupplier nanoClock;
   private final Consumer<MimeBundle> show;
   private final long startedNanos;
-  private long firstStepNanos;
+  private long paceNanos;
   private long shownNanos;
   private int begun;
   private int done;
@@ -106,6 +107,12 @@ public final class ProgressBar implements AutoCloseable {
     return this;
   }
 
+  /// Estimates the remaining time from later steps only, whose duration the first steps do not show.
+  public ProgressBar afterUnlike(int firstSteps) {
+    unlike = firstSteps;
+    return this;
+  }
+
   /// Ends the updates; the display stays.
   @Override
   public void close() {
@@ -117,8 +124,8 @@ public final class ProgressBar implements AutoCloseable {
   /// Begins a step; earlier ones are done.
   public synchronized void step(String name) {
     long now = nanoClock.getAsLong();
-    if (begun == 0) {
-      firstStepNanos = now;
+    if (begun == unlike) {
+      paceNanos = now;
     }
     done = Math.min(begun, steps);
     begun++;
@@ -154,16 +161,23 @@ public final class ProgressBar implements AutoCloseable {
   }
 
   private MimeBundle bundle(String state, long now) {
-    return bundle(work, done, steps, state, now - startedNanos, now - firstStepNanos);
+    return bundle(work, done, steps, state, now - startedNanos, done - unlike, now - paceNanos);
   }
 
-  /// @param stepsNanos time since the first step, from which the remaining time is estimated
+  /// @param paced number of steps from which the remaining time is estimated
+  /// @param pacedNanos their time
   static MimeBundle bundle(
-      String work, int done, int steps, String state, long elapsedNanos, long stepsNanos) {
+      String work,
+      int done,
+      int steps,
+      String state,
+      long elapsedNanos,
+      int paced,
+      long pacedNanos) {
     double share = steps == 0 ? 1 : (double) done / steps;
     var time = String.format(Locale.ROOT, "%.1f s", elapsedNanos / 1e9);
-    if (done > 0 && done < steps) {
-      double leftSeconds = stepsNanos / 1e9 * (steps - done) / done;
+    if (paced > 0 && done < steps) {
+      double leftSeconds = pacedNanos / 1e9 * (steps - done) / paced;
       time += String.format(Locale.ROOT, ", about %.0f s left", leftSeconds);
     }
     int filled = (int) Math.round(share * TEXT_BAR_WIDTH);

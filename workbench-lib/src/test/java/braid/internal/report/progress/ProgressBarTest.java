@@ -36,4 +36,16 @@ class ProgressBarTest {
     assertThat(shown.getLast().text()).contains("1/100 · b <c> · 1.5 s, about 99 s left");
     assertThat(shown.getLast().data().get(MimeBundle.HTML)).contains("b &lt;c&gt;");
   }
+
+  @Test
+  void theEstimateLeavesOutUnlikeSteps() {
+    bar.afterUnlike(1);
+    bar.step("verifying");
+    now.addAndGet(20_000_000_000L);
+    bar.step("a");
+    assertThat(shown.getLast().text()).endsWith("1/100 · a · 20.0 s");
+    now.addAndGet(1_000_000_000L);
+    bar.step("b");
+    assertThat(shown.getLast().text()).endsWith("2/100 · b · 21.0 s, about 98 s left");
+  }
 }
