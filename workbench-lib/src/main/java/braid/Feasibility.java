@@ -85,6 +85,7 @@ final class Feasibility {
                   case CONTIGUOUS, STRIPED -> "tokens of the smallest shard";
                   case ZIGZAG -> "tokens of the smallest half shard";
                   case PER_SEQUENCE -> "tokens of the smallest part of the longest sequence";
+                  case BY_WORK -> "tokens of the smallest part of a sequence that ranks share";
                   case WHOLE_SEQUENCES -> "ranks with whole sequences exchange nothing";
                 };
             case ULYSSES, TWO_LEVEL -> "kvHeads of each rank";

@@ -16,13 +16,11 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 
 /// Ranks of one process that only speak the protocol of agents and ranks: they answer every request
 /// at once and run no code. They show the front's own cost at sizes that one machine cannot run.
 public final class ProtocolRanks {
-  private static final long RETRY_NANOS = 20_000_000;
   private static final Duration PATIENCE = Duration.ofSeconds(60);
   private static final long MEMORY_BYTES = 100L << 20;
 
@@ -58,20 +56,6 @@ public final class ProtocolRanks {
     }
   }
 
-  private Link connect() throws IOException {
-    long deadline = System.nanoTime() + PATIENCE.toNanos();
-    while (true) {
-      try {
-        return Link.connect(key);
-      } catch (SocketException e) {
-        if (System.nanoTime() > deadline) {
-          throw e;
-        }
-        LockSupport.parkNanos(RETRY_NANOS);
-      }
-    }
-  }
-
   private final class Rank {
     private final int rank;
     private final long pid = ProcessHandle.current().pid();
@@ -81,12 +65,12 @@ public final class ProtocolRanks {
     }
 
     private void run() throws IOException {
-      try (var link = connect()) {
+      try (var link = Link.connect(key, PATIENCE)) {
+        link.silence(Duration.ZERO);
         link.send(new LinkMessage.Join(version, "h" + rank / 8, rank, count, pid));
         if (!LinkMessage.read(link.in()).equals(new LinkMessage.Answered(""))) {
           throw new IOException("rank " + rank + " was refused");
         }
-        link.silence(Duration.ZERO);
         while (true) {
           switch (LinkMessage.read(link.in())) {
             case LinkMessage.Beat beat ->
@@ -102,7 +86,7 @@ public final class ProtocolRanks {
     }
 
     private Link carry(LinkMessage.Start start, LinkMessage.Stream stream) throws IOException {
-      var link = connect();
+      var link = Link.connect(key, PATIENCE);
       link.send(new LinkMessage.Carry(rank, start.start(), stream));
       link.silence(Duration.ZERO);
       return link;

@@ -9,9 +9,12 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.InetSocketAddress;
+import java.net.ProtocolException;
 import java.net.Socket;
 import java.security.cert.Certificate;
+import java.security.cert.CertificateException;
 import java.time.Duration;
+import java.util.concurrent.locks.LockSupport;
 import javax.net.ssl.SSLSocket;
 
 /// A TLS connection between an agent and the front, both of which have proved the token. The proofs
@@ -19,6 +22,11 @@ import javax.net.ssl.SSLSocket;
 final class Link implements AutoCloseable {
   /// Longest silence before the proof.
   private static final Duration GREETING = Duration.ofSeconds(5);
+
+  /// Time for a front that many ranks join to accept a further connection of a rank.
+  static final Duration PATIENCE = Duration.ofSeconds(15);
+
+  private static final Duration RETRY = Duration.ofMillis(100);
 
   private final JoinKey key;
   private final Socket plain;
@@ -32,6 +40,26 @@ final class Link implements AutoCloseable {
     this.socket = socket;
     in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
     out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream()));
+  }
+
+  /// Connects to the front, again if it is too busy to answer.
+  static Link connect(JoinKey key, Duration patience) throws IOException {
+    long deadline = System.nanoTime() + patience.toNanos();
+    while (true) {
+      try {
+        return connect(key);
+      } catch (IOException e) {
+        if (isForeign(e) || System.nanoTime() > deadline) {
+          throw e;
+        }
+        LockSupport.parkNanos(RETRY.toNanos());
+      }
+    }
+  }
+
+  /// Returns true if the other side is not the front of the key.
+  static boolean isForeign(IOException e) {
+    return e instanceof ProtocolException || e.getCause() instanceof CertificateException;
   }
 
   /// Connects to the front. Its certificate is the key's, or the one that its proof contains.

@@ -7,10 +7,8 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
-import java.net.ProtocolException;
 import java.net.SocketTimeoutException;
 import java.nio.file.NoSuchFileException;
-import java.security.cert.CertificateException;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
@@ -87,6 +85,7 @@ public final class RankAgent {
       link.send(
           new LinkMessage.Join(
               version, place.host(), place.rank(), place.size(), ProcessHandle.current().pid()));
+      link.silence(FRONT_SILENCE);
       if (!(LinkMessage.read(link.in()) instanceof LinkMessage.Answered(var refusal))) {
         throw new IOException("the front at " + link.key() + " does not answer");
       }
@@ -94,7 +93,6 @@ public final class RankAgent {
         throw new BraidException(
             "the front at %s refused rank %d: %s".formatted(link.key(), place.rank(), refusal));
       }
-      link.silence(FRONT_SILENCE);
       while (serve(LinkMessage.read(link.in()), link)) {}
     } catch (SocketTimeoutException e) {
       throw new IOException(
@@ -122,8 +120,7 @@ public final class RankAgent {
         key = keys.key();
         return Link.connect(key);
       } catch (IOException e) {
-        boolean foreign =
-            e instanceof ProtocolException || e.getCause() instanceof CertificateException;
+        boolean foreign = Link.isForeign(e);
         boolean late = System.nanoTime() > deadline;
         if (late || (foreign && keys.key().equals(key))) {
           throw new BraidException(
@@ -218,7 +215,7 @@ public final class RankAgent {
         .name("braid-rank-" + stream)
         .start(
             () -> {
-              try (var link = Link.connect(key)) {
+              try (var link = Link.connect(key, Link.PATIENCE)) {
                 link.send(new LinkMessage.Carry(place.rank(), start.start(), stream));
                 link.silence(Duration.ZERO);
                 link.copy(output);

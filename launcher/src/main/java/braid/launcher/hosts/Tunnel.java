@@ -42,7 +42,7 @@ final class Tunnel implements AutoCloseable {
     try (local) {
       if (SocketOwner.of(local, SocketOwner.Sockets.now()).isOwn()) {
         local.socket().setTcpNoDelay(true);
-        try (var link = Link.connect(key)) {
+        try (var link = Link.connect(key, Link.PATIENCE)) {
           link.send(opening);
           link.silence(Duration.ZERO);
           link.join(local.socket());

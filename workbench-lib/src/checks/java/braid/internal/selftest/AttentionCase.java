@@ -9,6 +9,7 @@ import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.Packing;
 import braid.model.TokenLayout;
+import braid.model.Tokens;
 import braid.model.Transport;
 import braid.natives.kernels.Integers;
 import braid.natives.kernels.PlainAttention;
@@ -486,6 +487,11 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
             .flatMap(i -> IntStream.range(padded.get(i - 1), padded.get(i)))
             .toArray();
       }
+      // Which ranks share a sequence is a choice; a test of it looks at the outcome.
+      case BY_WORK ->
+          Tokens.of(spec, ranks, rank).runs().stream()
+              .flatMapToInt(run -> IntStream.range((int) run.first(), (int) run.end()))
+              .toArray();
       case STRIPED ->
           IntStream.range(0, spec.sequence()).filter(each -> each % ranks == rank).toArray();
     };
@@ -545,7 +551,9 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
 
   /// Returns whether a layout divides packed sequences, not all tokens as one sequence.
   public static boolean dividesSequences(TokenLayout layout) {
-    return layout == TokenLayout.PER_SEQUENCE || layout == TokenLayout.WHOLE_SEQUENCES;
+    return layout == TokenLayout.PER_SEQUENCE
+        || layout == TokenLayout.WHOLE_SEQUENCES
+        || layout == TokenLayout.BY_WORK;
   }
 
   /// Returns whether ranks that exchange keys can divide the tokens: every rank has some, and

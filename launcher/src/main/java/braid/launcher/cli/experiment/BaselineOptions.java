@@ -93,8 +93,7 @@ public final class BaselineOptions {
           } else {
             braid
                 .getOut()
-                .println(
-                    "not judged: %s is no run yet; %s is the first one".formatted(wanted, id));
+                .println("not judged: %s is no run yet; %s is the first one".formatted(wanted, id));
           }
         }
         return ExitCode.worst(codes).code();

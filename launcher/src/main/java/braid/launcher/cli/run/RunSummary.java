@@ -45,7 +45,8 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
     out.flush();
   }
 
-  /// Prints the results of its studies, or of its newest profiles, and the folder with all measurements.
+  /// Prints the results of its studies, or of its newest profiles, and the folder with all
+  /// measurements.
   private void print(PrintWriter out, Experiment run) {
     var measured = run.manifest().measured();
     var studies = measured.stream().filter(Measured::isStudy).toList();

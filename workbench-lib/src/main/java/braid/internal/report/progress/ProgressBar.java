@@ -107,7 +107,8 @@ public final class ProgressBar implements AutoCloseable {
     return this;
   }
 
-  /// Estimates the remaining time from later steps only, whose duration the first steps do not show.
+  /// Estimates the remaining time from later steps only, whose duration the first steps do not
+  /// show.
   public ProgressBar afterUnlike(int firstSteps) {
     unlike = firstSteps;
     return this;
