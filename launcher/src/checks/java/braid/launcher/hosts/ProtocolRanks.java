@@ -75,7 +75,8 @@ public final class ProtocolRanks {
           switch (LinkMessage.read(link.in())) {
             case LinkMessage.Beat beat ->
                 link.send(new LinkMessage.Alive(beat.number(), new ProcessState('S', 0)));
-            case LinkMessage.Start start -> start(start, link);
+            // Beside the beats, which a busy machine would delay too long.
+            case LinkMessage.Start start -> serve(() -> start(start, link));
             case LinkMessage.End() -> {
               return;
             }
