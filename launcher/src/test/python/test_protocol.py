@@ -15,7 +15,7 @@ class RequestsTest(KernelCase):
         self.assertEqual("ok", content["status"])
         self.assertEqual("braid", content["implementation"])
         self.assertEqual("java", content["language_info"]["name"])
-        self.assertEqual("5.3", content["protocol_version"])
+        self.assertEqual("5.6", content["protocol_version"])
 
     def test_a_result_is_published_with_its_count_and_the_input(self):
         first = self.kernel.run("1 + 1")

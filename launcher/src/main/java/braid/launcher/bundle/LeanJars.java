@@ -30,6 +30,10 @@ final class LeanJars {
       List.of(
           // for other tools: native-image, C compilers, CMake
           Pattern.compile("META-INF/native-image/.*|org/bytedeco/.*\\.(h|cmake|pc)"),
+          // Bouncy Castle as a provider of the JDK's interfaces
+          Pattern.compile(
+              "META-INF/(versions/.*/org/bouncycastle/.*|services/java.security.Provider)"),
+          Pattern.compile("org/bouncycastle/.*\\.(?!class$)[^/]*"),
           // signatures would be invalid for changed jars
           Pattern.compile("META-INF/[^/]*\\.(SF|RSA|DSA|EC)"),
           Pattern.compile("org/bytedeco/cuda/[^/]+/(?!" + CUDA + "$).*\\.so"),
@@ -38,8 +42,9 @@ final class LeanJars {
           // Tablesaw only detects charsets with it, which needs no language data
           Pattern.compile("com/ibm/icu/impl/data/.*"));
 
-  /// fastutil's 12,000 generated classes, of which Tablesaw uses a seventh.
-  private static final String PRUNED = "it/unimi/dsi/fastutil/";
+  /// Packages of which only the reachable classes are kept: fastutil's 12,000 generated classes, of
+  /// which Tablesaw uses a seventh, and Bouncy Castle, of which a kernel uses three algorithms.
+  private static final List<String> PRUNED = List.of("it/unimi/dsi/fastutil/", "org/bouncycastle/");
 
   private static final String CLASS = ".class";
 
@@ -67,7 +72,7 @@ final class LeanJars {
     }
     var classes = new HashMap<String, byte[]>();
     jars.values().forEach(jar -> putClasses(jar, classes));
-    var reached = ReachableClasses.of(classes, name -> name.startsWith(PRUNED));
+    var reached = ReachableClasses.of(classes, LeanJars::isPruned);
     Files.createDirectories(into);
     for (var jar : jars.entrySet()) {
       jar.getValue().keySet().removeIf(name -> isPruned(name, reached));
@@ -80,9 +85,13 @@ final class LeanJars {
   }
 
   private static boolean isPruned(String name, Set<String> reached) {
-    return name.startsWith(PRUNED)
+    return isPruned(name)
         && name.endsWith(CLASS)
         && !reached.contains(name.substring(0, name.length() - CLASS.length()));
+  }
+
+  private static boolean isPruned(String name) {
+    return PRUNED.stream().anyMatch(name::startsWith);
   }
 
   private static void putClasses(Map<String, Content> jar, Map<String, byte[]> classes) {

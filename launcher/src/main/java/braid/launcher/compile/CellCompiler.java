@@ -1,7 +1,7 @@
 package braid.launcher.compile;
 
+import braid.launcher.RankClassPath;
 import braid.launcher.cell.Cell;
-import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.URI;
@@ -9,7 +9,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashSet;
 import java.util.List;
@@ -90,14 +89,12 @@ public final class CellCompiler implements AutoCloseable {
     analysis = shell.sourceCodeAnalysis();
   }
 
-  /// Sets this JVM's class path. It is not a compiler option, because that would override
+  /// Sets the class path of the ranks. It is not a compiler option, because that would override
   /// everything added later.
   private StandardJavaFileManager withOurClasses(StandardJavaFileManager manager) {
     files.add(manager);
-    var paths = System.getProperty("java.class.path").split(File.pathSeparator, -1);
     try {
-      manager.setLocationFromPaths(
-          StandardLocation.CLASS_PATH, Arrays.stream(paths).map(Path::of).toList());
+      manager.setLocationFromPaths(StandardLocation.CLASS_PATH, RankClassPath.entries());
     } catch (IOException e) {
       throw new UncheckedIOException("the class path could not be set", e);
     }

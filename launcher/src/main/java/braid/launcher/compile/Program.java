@@ -2,6 +2,7 @@ package braid.launcher.compile;
 
 import braid.launcher.Counted;
 import braid.launcher.InputFile;
+import braid.launcher.RankClassPath;
 import braid.launcher.fanout.StopChecks;
 import braid.model.BraidException;
 import braid.natives.WholeFolder;
@@ -183,9 +184,7 @@ public record Program(Path file, String source, String name, Path folder) implem
   }
 
   private static String path(List<Path> classPath) {
-    return Stream.concat(
-            Stream.of(System.getProperty("java.class.path")),
-            classPath.stream().map(Path::toString))
+    return Stream.concat(Stream.of(RankClassPath.text()), classPath.stream().map(Path::toString))
         .collect(Collectors.joining(File.pathSeparator));
   }
 

@@ -2,6 +2,7 @@ package braid.launcher.kernel;
 
 import braid.launcher.kernel.channels.Channel;
 import braid.launcher.kernel.channels.Channels;
+import braid.launcher.kernel.channels.CurveKeys;
 import braid.launcher.kernel.channels.MalformedMessage;
 import braid.launcher.kernel.channels.Message;
 import braid.launcher.kernel.output.ErrorContent;
@@ -9,6 +10,8 @@ import braid.launcher.kernel.output.Prompts;
 import braid.launcher.session.Session;
 import braid.model.BraidException;
 import com.google.gson.JsonObject;
+import java.io.IOException;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
@@ -49,10 +52,12 @@ public final class FrontKernel implements AutoCloseable {
   /// Binds the sockets and starts to answer; the session starts in parallel.
   ///
   /// @param version Braid's version for clients
+  /// @param keys of CURVE; empty for sockets without encryption
   /// @param backend backend of the ranks, for the banner
   public FrontKernel(
       String version,
       KernelConnectionProperties connection,
+      Optional<CurveKeys> keys,
       Supplier<String> backend,
       Supplier<Session> start) {
     this.version = version;
@@ -60,6 +65,7 @@ public final class FrontKernel implements AutoCloseable {
     channels =
         new Channels(
             connection,
+            keys,
             new Channels.Receiver() {
               @Override
               public void receive(Channel channel, Message message) {
@@ -80,6 +86,11 @@ public final class FrontKernel implements AutoCloseable {
     status.starting();
     var _ = session.get();
     var _ = channels.ended().whenComplete(this::socketsBroke);
+  }
+
+  /// Returns the port of each channel.
+  public Map<Channel, Integer> ports() throws IOException {
+    return channels.ports();
   }
 
   /// Completes when a client has asked the kernel to end and has its reply; fails if the sockets

@@ -27,6 +27,7 @@ final class KernelInfo {
             + (backend.isEmpty() ? "" : ", backend " + backend)
             + ": every cell runs on every rank; %help");
     content.addProperty("debugger", false);
+    content.add("supported_features", new JsonArray());
     content.add("help_links", new JsonArray());
     return content;
   }

@@ -3,13 +3,12 @@ package braid.launcher.kernel;
 import braid.launcher.ExitCode;
 import braid.launcher.InterruptSignal;
 import braid.launcher.experiment.Experiment;
+import braid.launcher.kernel.channels.ConnectionFile;
+import braid.launcher.kernel.channels.Registration;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
-import com.google.gson.JsonParseException;
 import java.io.IOException;
-import java.nio.charset.CharacterCodingException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.CompletionException;
@@ -36,12 +35,39 @@ public final class KernelProcess {
       Function<SessionOptions, Experiment> experiment,
       Optional<ProcessHandle> jupyter)
       throws IOException {
-    try (var kernel =
-        new FrontKernel(
-            version,
-            connection(connectionFile),
-            () -> backend(options),
-            () -> start(options.get(), experiment))) {
+    var file = ConnectionFile.read(connectionFile);
+    if (file.registration().isEmpty()) {
+      try (var kernel = kernel(version, file, file.sockets(), options, experiment)) {
+        return serve(kernel, jupyter);
+      }
+    }
+    try (var registration = Registration.connect(file.registration().get())) {
+      var sockets = file.socketsAt(registration.ip());
+      try (var kernel = kernel(version, file, sockets, options, experiment)) {
+        registration.announce(file.kernelId(), sockets, kernel.ports());
+        registration.close();
+        return serve(kernel, jupyter);
+      }
+    }
+  }
+
+  private static FrontKernel kernel(
+      String version,
+      ConnectionFile file,
+      KernelConnectionProperties sockets,
+      Supplier<SessionOptions> options,
+      Function<SessionOptions, Experiment> experiment) {
+    return new FrontKernel(
+        version,
+        sockets,
+        file.keys(),
+        () -> backend(options),
+        () -> start(options.get(), experiment));
+  }
+
+  private static ExitCode serve(FrontKernel kernel, Optional<ProcessHandle> jupyter)
+      throws IOException {
+    try {
       InterruptSignal.handle(kernel::interrupt);
       jupyter.ifPresent(process -> kernel.endWith(process.onExit()));
       kernel.ended().join();
@@ -63,32 +89,6 @@ public final class KernelProcess {
       return options.get().backend().toString();
     } catch (BraidException e) {
       return ""; // the first cell reports invalid options
-    }
-  }
-
-  private static KernelConnectionProperties connection(Path file) throws IOException {
-    if (!Files.isRegularFile(file)) {
-      throw new BraidException(
-          "connection file must be a file written by Jupyter but %s is not one; start the kernel from Jupyter, or try braid run"
-              .formatted(file));
-    }
-    try {
-      var connection = KernelConnectionProperties.parse(Files.readString(file));
-      if (connection == null
-          || connection.getTransport() == null
-          || connection.getIp() == null
-          || connection.getKey() == null
-          || connection.getSignatureScheme() == null) {
-        throw new BraidException(
-            "connection file must hold transport, ip, ports, key and signature_scheme but %s does not; start the kernel from Jupyter"
-                .formatted(file));
-      }
-      return connection;
-    } catch (JsonParseException | CharacterCodingException e) {
-      throw new BraidException(
-          "connection file must be JSON but %s is not; start the kernel from Jupyter"
-              .formatted(file),
-          e);
     }
   }
 }

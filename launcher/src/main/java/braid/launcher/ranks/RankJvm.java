@@ -1,5 +1,6 @@
 package braid.launcher.ranks;
 
+import braid.launcher.RankClassPath;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -47,7 +48,7 @@ public final class RankJvm {
       command.add("-XX:AOTCacheOutput=" + output);
     }
     command.add("-cp");
-    command.add(System.getProperty("java.class.path"));
+    command.add(RankClassPath.text());
     command.add("braid.launcher.rank.RankMain");
     command.add(Integer.toString(frontPort));
     return command;

@@ -457,6 +457,9 @@ class BraidTest {
     var spec = json(kernel.resolve("kernel.json"));
     assertThat(spec.get("language").getAsString()).isEqualTo("java");
     assertThat(spec.get("interrupt_mode").getAsString()).isEqualTo("message");
+    assertThat(spec.get("kernel_protocol_version").getAsString()).isEqualTo("5.6");
+    assertThat(spec.getAsJsonObject("metadata").get("supported_encryption").toString())
+        .isEqualTo("[\"curve\"]");
     assertThat(spec.get("argv").toString())
         .endsWith(
             "\"kernel\",\"start\",\"{connection_file}\",\"-n\",\"2\",\"--output-limit\",\"8MiB\"]");

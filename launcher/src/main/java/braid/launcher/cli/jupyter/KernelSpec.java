@@ -1,6 +1,7 @@
 package braid.launcher.cli.jupyter;
 
 import braid.internal.json.RecordJson;
+import braid.launcher.kernel.channels.Message;
 import braid.model.BraidException;
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
@@ -95,11 +96,15 @@ public record KernelSpec(Path directory, String displayName, List<String> comman
     var mark = new JsonObject();
     mark.addProperty("made_by", "braid kernel install");
     metadata.add(MARK, mark);
+    var encryption = new JsonArray();
+    encryption.add("curve");
+    metadata.add("supported_encryption", encryption);
     var json = new JsonObject();
     json.add("argv", argv);
     json.addProperty("display_name", displayName);
     json.addProperty("language", "java");
     json.addProperty("interrupt_mode", "message");
+    json.addProperty("kernel_protocol_version", Message.PROTOCOL_VERSION);
     json.add("metadata", metadata);
     return JSON.toJson(json) + "\n";
   }

@@ -5,8 +5,11 @@ public enum Channel {
   SHELL("ROUTER"),
   CONTROL("ROUTER"),
   STDIN("ROUTER"),
-  IOPUB("PUB"),
-  HEARTBEAT("REP");
+  IOPUB("XPUB"),
+  HEARTBEAT("REP"),
+
+  /// Not served: the kernel connects to whoever started it.
+  REGISTRATION("DEALER");
 
   final String socketType;
 

@@ -8,7 +8,6 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
-import java.security.GeneralSecurityException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumMap;
@@ -60,6 +59,7 @@ public final class Channels implements AutoCloseable {
   private static final int LINGER_MS = 1000;
 
   private final Receiver receiver;
+  private final Optional<CurveKeys> keys;
   private final MessageCodec codec;
   private final Selector selector;
   private final Listeners listeners;
@@ -88,6 +88,13 @@ public final class Channels implements AutoCloseable {
         @Override
         public void ready(Peer peer) throws IOException {
           identify(peer);
+        }
+
+        @Override
+        public void subscribed(Peer peer, byte[] topic) {
+          if (admission.isTrusted(peer) && peer.queuedBytes() < Peer.MAX_QUEUED_BYTES) {
+            peer.send(Peer.encode(codec.encode(Message.welcome(topic))));
+          }
         }
 
         @Override
@@ -128,18 +135,22 @@ public final class Channels implements AutoCloseable {
 
   /// Binds all five sockets.
   ///
+  /// @param keys of CURVE; empty for sockets without encryption
   /// @throws BraidException if the connection file requests something unavailable
-  public Channels(KernelConnectionProperties connection, Receiver receiver) {
-    this(connection, receiver, STALLED, SocketOwner::isOwn);
+  public Channels(
+      KernelConnectionProperties connection, Optional<CurveKeys> keys, Receiver receiver) {
+    this(connection, keys, receiver, STALLED, SocketOwner::isOwn);
   }
 
   /// @param isOwn accepts owners that need no key to be trusted
   Channels(
       KernelConnectionProperties connection,
+      Optional<CurveKeys> keys,
       Receiver receiver,
       Duration stalledAfter,
       Predicate<SocketOwner> isOwn) {
     this.receiver = receiver;
+    this.keys = keys;
     var transport = connection.getTransport();
     if (!List.of("tcp", "ipc").contains(transport)) {
       throw new BraidException(
@@ -147,14 +158,9 @@ public final class Channels implements AutoCloseable {
               + transport
               + "; start the kernel with --KernelManager.transport=tcp");
     }
+    codec = MessageCodec.of(connection);
     try {
-      codec = new MessageCodec(connection.getSignatureScheme(), connection.getKey());
       selector = Selector.open();
-    } catch (GeneralSecurityException e) {
-      throw new BraidException(
-          "signature_scheme must be one this JDK has, such as hmac-sha256, but was "
-              + connection.getSignatureScheme(),
-          e);
     } catch (IOException e) {
       throw new BraidException("the kernel's sockets cannot be opened: " + e, e);
     }
@@ -175,6 +181,11 @@ public final class Channels implements AutoCloseable {
   /// Starts to receive. Not part of the constructor, so that the receiver can be complete by then.
   public void start() {
     owner.start();
+  }
+
+  /// Returns the port of each channel, for a kernel that chooses its own.
+  public Map<Channel, Integer> ports() throws IOException {
+    return listeners.ports();
   }
 
   /// Queues a message.
@@ -340,7 +351,7 @@ public final class Channels implements AutoCloseable {
       }
       var key = socket.register(selector, SelectionKey.OP_READ);
       var name = ByteBuffer.allocate(5).putInt(1, ++unnamed).array();
-      var peer = new Peer(channel, from, socket, key, name, sink);
+      var peer = new Peer(channel, from, socket, key, name, keys, sink);
       key.attach(peer);
       peers.add(peer);
       flush(peer);
@@ -422,7 +433,12 @@ public final class Channels implements AutoCloseable {
       return;
     }
     if (admission.trust(peer)) {
-      peers.forEach(this::watch);
+      for (var other : List.copyOf(peers)) {
+        if (other.owner.equals(peer.owner)) {
+          other.topics().forEach(topic -> sink.subscribed(other, topic));
+        }
+        flush(other);
+      }
     }
     receiver.receive(peer.channel, message);
   }

@@ -83,6 +83,16 @@ final class Listeners {
             == SOCKET;
   }
 
+  Map<Channel, Integer> ports() throws IOException {
+    var ports = new EnumMap<Channel, Integer>(Channel.class);
+    for (var server : servers.entrySet()) {
+      if (server.getValue().getLocalAddress() instanceof InetSocketAddress address) {
+        ports.put(server.getKey(), address.getPort());
+      }
+    }
+    return ports;
+  }
+
   /// Returns the next waiting connection, null if there is none.
   @Nullable SocketChannel accept(Channel channel) throws IOException {
     var server = servers.get(channel);

@@ -20,7 +20,8 @@ public record Message(
   /// Largest message of a client.
   public static final int MAX_BYTES = 16 << 20;
 
-  public static final String PROTOCOL_VERSION = "5.3";
+  /// Version of Jupyter's protocol, also in kernelspecs: a kernel of 5.6 can register itself.
+  public static final String PROTOCOL_VERSION = "5.6";
 
   /// Session id of all messages of this process; clients detect a restart by it.
   private static final String SESSION_ID = UUID.randomUUID().toString();
@@ -42,6 +43,19 @@ public record Message(
     var parentHeader = parent.map(Message::header).orElseGet(JsonObject::new);
     return new Message(
         List.of(topic), newHeader(type), parentHeader, new JsonObject(), content, List.of());
+  }
+
+  /// Returns the first message to a subscriber, which then knows that it misses none.
+  static Message welcome(byte[] topic) {
+    var content = new JsonObject();
+    content.addProperty("subscription", new String(topic, MessageCodec.CHARSET));
+    return new Message(
+        List.of(topic),
+        newHeader("iopub_welcome"),
+        new JsonObject(),
+        new JsonObject(),
+        content,
+        List.of());
   }
 
   public String id() {

@@ -1,5 +1,6 @@
 package braid.launcher.kernel.channels;
 
+import braid.model.BraidException;
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonObject;
@@ -17,6 +18,7 @@ import java.util.List;
 import java.util.Optional;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
+import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
 
 /// Converts between messages and the frames of Jupyter's wire format:
 ///
@@ -39,6 +41,18 @@ final class MessageCodec {
           .serializeNulls()
           .disableHtmlEscaping()
           .create();
+
+  /// @throws BraidException if this JDK does not have the scheme
+  static MessageCodec of(KernelConnectionProperties connection) {
+    try {
+      return new MessageCodec(connection.getSignatureScheme(), connection.getKey());
+    } catch (GeneralSecurityException e) {
+      throw new BraidException(
+          "signature_scheme must be one this JDK has, such as hmac-sha256, but was "
+              + connection.getSignatureScheme(),
+          e);
+    }
+  }
 
   /// @param scheme `hmac-` and the name of a digest
   /// @param key empty for messages without signatures
@@ -170,6 +184,19 @@ final class MessageCodec {
     frames.addAll(signed);
     frames.addAll(message.buffers());
     return frames;
+  }
+
+  /// Returns the frames of a registration, which is a content without headers.
+  List<byte[]> encode(JsonObject content) {
+    var bytes = bytes(content);
+    return List.of(DELIMITER, signature(List.of(bytes)), bytes);
+  }
+
+  /// Returns true for a content without headers that is signed with the key.
+  boolean isSignedContent(List<byte[]> frames) {
+    return frames.size() == 3
+        && Arrays.equals(frames.getFirst(), DELIMITER)
+        && MessageDigest.isEqual(signature(List.of(frames.getLast())), frames.get(1));
   }
 
   private JsonObject parse(String part, byte[] bytes) throws MalformedMessage {

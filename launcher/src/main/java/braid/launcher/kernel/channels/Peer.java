@@ -10,13 +10,15 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// A client's connection in ZMTP 3.0, the protocol of ZeroMQ's sockets, without security:
+/// A client's connection in ZMTP 3.0, the protocol of ZeroMQ's sockets, with a [Mechanism] of
+/// security:
 ///
 /// ```
-/// greeting: FF 8 bytes 7F | 3 0 | "NULL" in 20 bytes | 0 in 32 bytes
-/// frame:    flags | size in 1 or 8 bytes | body
+/// greeting: FF 8 bytes 7F | 3 0 | mechanism in 20 bytes | 1 of a server in CURVE, 0 in 31 bytes
+/// frame:    flags | size in 1 or 8 bytes | body, which CURVE seals
 /// message:  frames; all but the last have the flag MORE
 /// ```
 ///
@@ -27,6 +29,9 @@ final class Peer {
   interface Sink {
     /// The handshake is complete, and the identity known.
     void ready(Peer peer) throws IOException;
+
+    /// The client wants publications of one more topic.
+    default void subscribed(Peer peer, byte[] topic) {}
 
     void message(Peer peer, List<byte[]> frames) throws IOException;
 
@@ -39,15 +44,15 @@ final class Peer {
     void skimmed(Peer peer, MessageCodec.Skim message, long bytes) throws IOException;
   }
 
-  private static final int MORE = 1;
+  static final int MORE = 1;
   private static final int LONG = 2;
-  private static final int COMMAND = 4;
+  static final int COMMAND = 4;
 
   private static final int GREETING_BYTES = 64;
   private static final int VERSION_AT = 10;
   private static final int MECHANISM_AT = 12;
+  private static final int SERVER_AT = 32;
   private static final byte VERSION = 3;
-  private static final byte[] MECHANISM = bytes("NULL");
 
   /// Bytes that may wait for a client that does not read.
   static final long MAX_QUEUED_BYTES = 64 << 20;
@@ -78,9 +83,14 @@ final class Peer {
   boolean stalled;
 
   private final Sink sink;
+  private final Mechanism mechanism;
   private final ByteBuffer head = ByteBuffer.allocate(GREETING_BYTES);
   private final List<byte[]> topics = new ArrayList<>();
   private final ArrayDeque<ByteBuffer> queue = new ArrayDeque<>();
+
+  /// Bytes that the mechanism has sealed; nothing is queued before the handshake is complete.
+  private ByteBuffer leaving = ByteBuffer.allocate(0);
+
   private boolean greeted;
   private boolean ready;
   private int flags;
@@ -99,6 +109,7 @@ final class Peer {
       SocketChannel socket,
       SelectionKey key,
       byte[] name,
+      Optional<CurveKeys> keys,
       Sink s) {
     this.channel = channel;
     this.owner = owner;
@@ -106,18 +117,27 @@ final class Peer {
     this.key = key;
     identity = name;
     sink = s;
+    var kind = bytes(channel.socketType);
+    var properties = ByteBuffer.allocate(16 + kind.length).put((byte) 11).put(bytes("Socket-Type"));
+    properties.putInt(kind.length).put(kind).flip();
+    mechanism =
+        keys.<Mechanism>map(curve -> new Curve(curve, properties.array()))
+            .orElseGet(() -> new Mechanism.Null(command("READY", properties)));
     var greeting = ByteBuffer.allocate(GREETING_BYTES);
     greeting.put(0, (byte) 0xFF).put(VERSION_AT - 1, (byte) 0x7F).put(VERSION_AT, VERSION);
-    greeting.put(MECHANISM_AT, MECHANISM);
-    send(greeting);
-    var kind = bytes(channel.socketType);
-    var properties = ByteBuffer.allocate(32).put((byte) 11).put(bytes("Socket-Type"));
-    send(command("READY", properties.putInt(kind.length).put(kind).flip()));
+    greeting.put(MECHANISM_AT, bytes(mechanism.name()));
+    greeting.put(SERVER_AT, (byte) (keys.isPresent() ? 1 : 0));
+    sendUnsealed(greeting);
+    mechanism.opening().ifPresent(this::sendUnsealed);
   }
 
   /// Returns the bytes of the unfinished message.
   long held() {
     return held + (body == null ? 0 : body.length);
+  }
+
+  List<byte[]> topics() {
+    return topics;
   }
 
   boolean wants(byte[] topic) {
@@ -129,11 +149,19 @@ final class Peer {
   }
 
   int queued() {
-    return queue.size();
+    return queue.size() + (leaving.hasRemaining() ? 1 : 0);
   }
 
   long queuedBytes() {
-    return queuedBytes;
+    return queuedBytes + leaving.remaining();
+  }
+
+  private void sendUnsealed(ByteBuffer command) {
+    leaving =
+        ByteBuffer.allocate(leaving.remaining() + command.remaining())
+            .put(leaving)
+            .put(command)
+            .flip();
   }
 
   void send(ByteBuffer message) {
@@ -154,13 +182,16 @@ final class Peer {
 
   /// Writes what the connection takes now. Returns true if nothing is left.
   boolean flush() throws IOException {
-    while (!queue.isEmpty()) {
-      var first = queue.getFirst();
-      queuedBytes -= socket.write(first);
-      if (first.hasRemaining()) {
+    while (leaving.hasRemaining() || !queue.isEmpty()) {
+      if (!leaving.hasRemaining()) {
+        var first = queue.removeFirst();
+        queuedBytes -= first.remaining();
+        leaving = mechanism.seal(first);
+      }
+      socket.write(leaving);
+      if (leaving.hasRemaining()) {
         return false;
       }
-      queue.removeFirst();
     }
     return true;
   }
@@ -176,15 +207,25 @@ final class Peer {
   }
 
   private static void put(ByteBuffer to, int flags, byte[] body) {
-    if (body.length < 256) {
-      to.put((byte) flags).put((byte) body.length);
-    } else {
-      to.put((byte) (flags | LONG)).putLong(body.length);
-    }
+    putHead(to, flags, body.length);
     to.put(body);
   }
 
-  private static ByteBuffer command(String name, ByteBuffer data) {
+  /// Puts flags and size of a frame.
+  static void putHead(ByteBuffer to, int flags, int size) {
+    if (size < 256) {
+      to.put((byte) flags).put((byte) size);
+    } else {
+      to.put((byte) (flags | LONG)).putLong(size);
+    }
+  }
+
+  /// Returns the size that follows the flags of an encoded frame.
+  static int size(int flags, ByteBuffer frame) {
+    return (flags & LONG) != 0 ? Math.toIntExact(frame.getLong()) : frame.get() & 0xFF;
+  }
+
+  static ByteBuffer command(String name, ByteBuffer data) {
     var body = ByteBuffer.allocate(1 + name.length() + data.remaining());
     body.put((byte) name.length()).put(bytes(name)).put(data);
     var frame = ByteBuffer.allocate(body.capacity() + 9);
@@ -213,33 +254,41 @@ final class Peer {
 
   private void headIsThere() throws IOException {
     if (!greeted) {
+      var name = Arrays.copyOf(bytes(mechanism.name()), SERVER_AT - MECHANISM_AT);
       boolean known =
           head.get(0) == (byte) 0xFF
               && (head.get(VERSION_AT - 1) & 1) == 1
               && head.get(VERSION_AT) >= VERSION
-              && Arrays.equals(
-                  head.array(),
-                  MECHANISM_AT,
-                  MECHANISM_AT + MECHANISM.length + 1,
-                  Arrays.copyOf(MECHANISM, MECHANISM.length + 1),
-                  0,
-                  MECHANISM.length + 1);
+              && head.slice(MECHANISM_AT, name.length).equals(ByteBuffer.wrap(name));
       if (!known) {
-        throw new IOException("it does not speak ZMTP 3");
+        throw new IOException("it does not speak ZMTP 3 with " + mechanism.name());
       }
       greeted = true;
       awaitHead();
       return;
     }
     flags = head.get(0);
-    if ((flags & LONG) != 0 && head.limit() == 2) {
-      head.limit(9);
+    int sizeEnd = (flags & LONG) != 0 ? 9 : 2;
+    if (head.limit() < sizeEnd) {
+      head.limit(sizeEnd);
       return;
     }
-    bodyBytes = (flags & LONG) != 0 ? head.getLong(1) : head.get(1) & 0xFF;
+    long size = (flags & LONG) != 0 ? head.getLong(1) : head.get(1) & 0xFF;
+    int sealed = ready ? mechanism.headBytes() : 0;
+    if (size < sealed) {
+      throw new IOException("it claims a frame of %d bytes".formatted(size));
+    }
+    if (head.limit() < sizeEnd + sealed) {
+      head.limit(sizeEnd + sealed);
+      return;
+    }
+    if (ready) {
+      flags = mechanism.openHead(flags, head.slice(sizeEnd, sealed));
+    }
+    bodyBytes = size - sealed;
     arrived = 0;
     boolean isCommand = (flags & COMMAND) != 0;
-    if (bodyBytes < 0 || (isCommand && bodyBytes > MAX_COMMAND_BYTES)) {
+    if (bodyBytes > (isCommand ? MAX_COMMAND_BYTES : MAX_SKIMMED_BYTES)) {
       throw new IOException("it claims a frame of %d bytes".formatted(bodyBytes));
     }
     if (!isCommand) {
@@ -271,21 +320,33 @@ final class Peer {
   private void take(ByteBuffer bytes) {
     int count = (int) Math.min(bytes.remaining(), bodyBytes - arrived);
     if (body == null) {
+      var part = new byte[count];
+      bytes.get(part);
+      open(part, 0, count);
       if (skim != null) {
-        skim.bytes(bytes.slice(bytes.position(), count));
+        skim.bytes(ByteBuffer.wrap(part));
       }
-      bytes.position(bytes.position() + count);
     } else {
       if (body.length < arrived + count) {
         long room = Math.max(arrived + count, 2 * arrived);
         body = Arrays.copyOf(body, (int) Math.min(bodyBytes, room));
       }
       bytes.get(body, (int) arrived, count);
+      open(body, (int) arrived, count);
     }
     arrived += count;
   }
 
+  private void open(byte[] part, int from, int count) {
+    if (ready) {
+      mechanism.open(part, from, count);
+    }
+  }
+
   private void frameIsThere() throws IOException {
+    if (ready) {
+      mechanism.endFrame();
+    }
     var frame = body;
     boolean last = (flags & MORE) == 0;
     long size = messageBytes;
@@ -330,6 +391,9 @@ final class Peer {
     if (topics.size() > MAX_TOPICS || topic.length > MAX_COMMAND_BYTES) {
       throw new IOException("it subscribes to too much");
     }
+    if (subscribes) {
+      sink.subscribed(this, topic);
+    }
   }
 
   private void obey(ByteBuffer command) throws IOException {
@@ -339,15 +403,12 @@ final class Peer {
     }
     var name = new byte[length];
     command.get(name);
-    switch (new String(name, StandardCharsets.US_ASCII)) {
-      case "READY" -> {
-        if (ready) {
-          throw new IOException("it is ready twice");
-        }
-        takeProperties(command);
-        ready = true;
-        sink.ready(this);
-      }
+    if (!ready) {
+      shakeHands(text(name), command);
+      return;
+    }
+    switch (text(name)) {
+      case "READY" -> throw new IOException("it is ready twice");
       case "PING" -> {
         // After the time to live, two bytes, comes what the answer repeats.
         command.position(Math.min(command.limit(), command.position() + 2));
@@ -355,9 +416,26 @@ final class Peer {
       }
       case "SUBSCRIBE" -> subscribe(rest(command), true);
       case "CANCEL" -> subscribe(rest(command), false);
-      case "ERROR" -> throw new IOException("it refused: " + text(rest(command)));
+      case "ERROR" -> throw refused(command);
       default -> {} // a newer client's
     }
+  }
+
+  private void shakeHands(String name, ByteBuffer command) throws IOException {
+    if (name.equals("ERROR")) {
+      throw refused(command);
+    }
+    var step = mechanism.take(name, command);
+    step.answer().ifPresent(this::sendUnsealed);
+    if (step.properties().isPresent()) {
+      takeProperties(step.properties().get());
+      ready = true;
+      sink.ready(this);
+    }
+  }
+
+  private static IOException refused(ByteBuffer command) {
+    return new IOException("it refused: " + text(rest(command)));
   }
 
   private void takeProperties(ByteBuffer properties) throws IOException {
@@ -385,7 +463,7 @@ final class Peer {
     return rest;
   }
 
-  private static byte[] bytes(String text) {
+  static byte[] bytes(String text) {
     return text.getBytes(StandardCharsets.US_ASCII);
   }
 

@@ -129,7 +129,7 @@ class ChannelsTest {
   @Test
   void aConnectionThatClaimsAHugeFrameEndsAndNothingElse() throws IOException {
     var connection = connection();
-    try (var channels = new Channels(connection, (_, _) -> {})) {
+    try (var channels = new Channels(connection, Optional.empty(), (_, _) -> {})) {
       channels.start();
       for (int port :
           List.of(
@@ -200,7 +200,7 @@ class ChannelsTest {
   void aClientThatReadsSlowlyHoldsOutputBackAndMissesNone() throws Exception {
     var connection = connection();
     try (var context = new ZContext();
-        var channels = new Channels(connection, (_, _) -> {})) {
+        var channels = new Channels(connection, Optional.empty(), (_, _) -> {})) {
       context.setLinger(0);
       channels.start();
       var client = subscriber(context, channels, connection.getIopubPort());
@@ -216,7 +216,7 @@ class ChannelsTest {
   void aClientThatPausesMissesNone() throws Exception {
     var connection = connection();
     try (var context = new ZContext();
-        var channels = new Channels(connection, (_, _) -> {})) {
+        var channels = new Channels(connection, Optional.empty(), (_, _) -> {})) {
       context.setLinger(0);
       channels.start();
       var client = subscriber(context, channels, connection.getIopubPort());
@@ -244,7 +244,12 @@ class ChannelsTest {
     var connection = connection();
     try (var context = new ZContext();
         var channels =
-            new Channels(connection, (_, _) -> {}, PAUSE.dividedBy(2), SocketOwner::isOwn)) {
+            new Channels(
+                connection,
+                Optional.empty(),
+                (_, _) -> {},
+                PAUSE.dividedBy(2),
+                SocketOwner::isOwn)) {
       context.setLinger(0);
       channels.start();
       var stuck = subscriber(context, channels, connection.getIopubPort());
@@ -263,12 +268,30 @@ class ChannelsTest {
     }
   }
 
+  /// A sum with the sizes before it would overflow.
+  @Test
+  void aHugeFrameAfterAnotherEndsItsConnection() throws IOException {
+    var connection = connection();
+    try (var channels = guarded(connection, (_, _) -> {})) {
+      channels.start();
+      try (var stranger = stranger(connection.getShellPort(), "DEALER", "")) {
+        stranger.getOutputStream().write(frame(true, new byte[100]));
+        stranger
+            .getOutputStream()
+            .write(ByteBuffer.allocate(9).put((byte) 2).putLong(Long.MAX_VALUE).array());
+        awaitEnd(stranger);
+      }
+      assertThat(channels.dropped()).isEqualTo(1);
+    }
+  }
+
   private static final String STRANGER = "127.0.0.2";
 
   /// Channels that trust the owner of 127.0.0.1; this test is a stranger from 127.0.0.2.
   private static Channels guarded(
       KernelConnectionProperties connection, Channels.Receiver receiver) {
-    return new Channels(connection, receiver, PAUSE, owner -> !owner.address().equals(STRANGER));
+    return new Channels(
+        connection, Optional.empty(), receiver, PAUSE, owner -> !owner.address().equals(STRANGER));
   }
 
   /// Connects as a stranger, with a greeting and the handshake of ZMTP 3.0.
@@ -461,7 +484,9 @@ class ChannelsTest {
     var connection = connection();
     var requests = new LinkedBlockingQueue<Message>();
     try (var context = new ZContext();
-        var channels = new Channels(connection, (_, m) -> requests.add(m), PAUSE, _ -> false)) {
+        var channels =
+            new Channels(
+                connection, Optional.empty(), (_, m) -> requests.add(m), PAUSE, _ -> false)) {
       context.setLinger(0);
       channels.start();
       var client = context.createSocket(SocketType.DEALER);
