@@ -45,7 +45,6 @@ public final class KernelProcess {
       var sockets = file.socketsAt(registration.ip());
       try (var kernel = kernel(version, file, sockets, options, experiment)) {
         registration.announce(file.kernelId(), sockets, kernel.ports());
-        registration.close();
         return serve(kernel, jupyter);
       }
     }

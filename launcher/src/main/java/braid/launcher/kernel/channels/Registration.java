@@ -57,7 +57,7 @@ public final class Registration implements AutoCloseable {
     return ((InetSocketAddress) socket.getLocalAddress()).getAddress().getHostAddress();
   }
 
-  /// Sends the ports and waits for the acknowledgement.
+  /// Sends the ports, waits for the acknowledgement, and ends the connection.
   ///
   /// @throws BraidException if none comes in time
   public void announce(
@@ -89,6 +89,8 @@ public final class Registration implements AutoCloseable {
           "registration at tcp://%s must be acknowledged within %d s but was not: %s; start the kernel again"
               .formatted(name, patience.toSeconds(), e.getMessage()),
           e);
+    } finally {
+      socket.close();
     }
   }
 

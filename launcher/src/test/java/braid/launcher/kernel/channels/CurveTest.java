@@ -19,6 +19,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -82,7 +83,7 @@ class CurveTest {
   }
 
   private int port(Channel channel) throws IOException {
-    return channels.ports().get(channel);
+    return Objects.requireNonNull(channels.ports().get(channel));
   }
 
   private ZMQ.Socket connected(SocketType type, int port, String serverKey) {
