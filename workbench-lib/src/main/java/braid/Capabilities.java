@@ -19,6 +19,8 @@ import tech.tablesaw.api.Table;
 /// names the reason and the nearest one that is supported.
 public final class Capabilities {
   private static final String NEEDS_CUDA = "needs CUDA; on the host use native";
+  private static final String ROUNDS_BETWEEN_GROUPS =
+      "rounds the sums of the groups";
 
   private Capabilities() {}
 
@@ -203,14 +205,19 @@ public final class Capabilities {
           switch (method) {
             case RING -> "only links between neighbors; input by rows";
             case DOUBLING -> "input by rows";
-            case PIPELINED, DIRECT, BULK, UNFUSED -> "input by rows";
+            case PIPELINED, DIRECT, TWO_LEVEL, BULK, UNFUSED -> "input by rows";
           };
       case GEMM_REDUCE_SCATTER ->
-          method == Method.RING ? "rounds the sum at every hop" : "adds in the order of the ranks";
+          switch (method) {
+            case RING -> "rounds the sum at every hop";
+            case TWO_LEVEL -> ROUNDS_BETWEEN_GROUPS;
+            case PIPELINED, DIRECT, DOUBLING, BULK, UNFUSED -> "adds in the order of the ranks";
+          };
       case GEMM_ALL_REDUCE ->
           switch (method) {
             case DIRECT -> "one shot: every rank fetches all products and adds them up";
             case RING -> "two rings; rounds the sum at every hop";
+            case TWO_LEVEL -> ROUNDS_BETWEEN_GROUPS;
             case PIPELINED, DOUBLING, BULK, UNFUSED ->
                 "two shots: sums by their owners, then to all";
           };

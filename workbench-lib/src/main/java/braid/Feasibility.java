@@ -12,6 +12,7 @@ import braid.model.Overlap;
 import braid.model.Problem;
 import braid.model.Tokens;
 import braid.model.Tuning;
+import java.util.stream.IntStream;
 
 /// Checks whether a group can solve a problem with an overlap; an error names the nearest feasible
 /// choice.
@@ -39,6 +40,37 @@ final class Feasibility {
             });
   }
 
+  /// Returns a tuning with groups of the ranks of each host, if it leaves their size open.
+  static Tuning grouped(Tuning tuning, ProcessGroup group) {
+    if (!(tuning instanceof Overlap overlap)
+        || overlap.method() != Method.TWO_LEVEL
+        || overlap.groupRanks() > 0
+        || group.size() == 1) {
+      return tuning;
+    }
+    int size = ranksPerHost(group);
+    if (size < 2) {
+      throw new BraidException(
+          "twoLevel() needs hosts with the same number of consecutive ranks, 2 or more, but group `%s` has %s; try twoLevel(n) with groups of your own, or direct()"
+              .formatted(group.name(), group.hosts()));
+    }
+    return overlap.groupRanks(size);
+  }
+
+  /// Returns the number of consecutive ranks that each host of the group has; 0 if hosts differ.
+  static int ranksPerHost(ProcessGroup group) {
+    var hosts = group.hosts();
+    int size = group.size() / hosts.size();
+    for (int number = 0; number < hosts.size(); number++) {
+      int first = number * size;
+      var consecutive = IntStream.range(first, first + size).boxed().toList();
+      if (!hosts.get(number).ranks().equals(consecutive)) {
+        return 0;
+      }
+    }
+    return size;
+  }
+
   /// Returns true if that number of ranks could solve a problem with a tuning.
   static boolean isPossible(GemmSpec spec, Overlap tuning, int ranks, BackendKind backend) {
     try {
@@ -60,7 +92,7 @@ final class Feasibility {
     var pattern = spec.pattern();
     tuning.check(spec, members.ranks());
     if (!tuning.transport().isLibrary()) {
-      checkSum(CollectiveRules.of(members.backend()), pattern, tuning.method(), members.ranks());
+      checkSum(CollectiveRules.of(members.backend()), pattern, tuning, members.ranks());
     }
     checkSizes(spec, tuning, members);
     checkChunks(spec, tuning, members.ranks());
@@ -112,16 +144,24 @@ final class Feasibility {
     }
   }
 
-  static void checkSum(CollectiveRules rules, Pattern pattern, Method method, int ranks) {
-    boolean inOneStep =
+  static void checkSum(CollectiveRules rules, Pattern pattern, Overlap tuning, int ranks) {
+    int parts =
         switch (pattern) {
-          case ALL_GATHER_GEMM, GEMM_BESIDE_ALL_GATHER -> false;
+          case ALL_GATHER_GEMM, GEMM_BESIDE_ALL_GATHER -> 1;
           case GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE, GEMM_BESIDE_REDUCE_SCATTER ->
-              method != Method.RING;
+              switch (tuning.method()) {
+                case RING -> 2;
+                case TWO_LEVEL -> {
+                  int size = tuning.groupSize(ranks);
+                  yield Math.max(size, ranks / size);
+                }
+                case PIPELINED, DIRECT, DOUBLING, BULK, UNFUSED -> ranks;
+              };
         };
-    var reason = inOneStep ? rules.unaddable(ranks) : "";
+    var reason = rules.unaddable(parts);
     if (!reason.isEmpty()) {
-      throw new BraidException("%s of %s: %s; try ring()".formatted(method, pattern, reason));
+      throw new BraidException(
+          "%s of %s: %s; try ring()".formatted(tuning.method(), pattern, reason));
     }
   }
 
@@ -137,7 +177,7 @@ final class Feasibility {
       }
       case GEMM_ALL_REDUCE -> {
         atLeastOneEach("k", "step of the depth", spec.k(), members);
-        if (tuning.method() == Method.RING) {
+        if (tuning.method().passesOn()) {
           atLeastOneEach("m", "row", spec.m(), members);
         }
       }
@@ -174,7 +214,7 @@ final class Feasibility {
 
   /// Returns true if the chunks divide the whole output, not each rank's part.
   private static boolean splitsWhole(GemmSpec spec, Overlap tuning) {
-    return spec.pattern() == Pattern.GEMM_ALL_REDUCE && tuning.method() != Method.RING;
+    return spec.pattern() == Pattern.GEMM_ALL_REDUCE && !tuning.method().passesOn();
   }
 
   private static long total(GemmSpec spec) {

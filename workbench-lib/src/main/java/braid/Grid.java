@@ -73,18 +73,23 @@ final class Grid {
   }
 
   void methods(List<Method> tried) {
-    methods = option("methods", methods, tried.stream().map(Grid::base).toList());
+    requireGroups(tried.contains(Method.TWO_LEVEL));
+    methods = option("methods", methods, tried.stream().flatMap(this::bases).toList());
     requireNoReference("methods", methods);
   }
 
   void methodsOfAttention(List<ContextParallel.Method> tried) {
-    if (tried.contains(TWO_LEVEL) && bases(TWO_LEVEL).findAny().isEmpty()) {
+    requireGroups(tried.contains(TWO_LEVEL));
+    methods = option("methods", methods, tried.stream().flatMap(this::bases).toList());
+    requireNoReference("methods", methods);
+  }
+
+  private void requireGroups(boolean tried) {
+    if (tried && groupSizes().findAny().isEmpty()) {
       throw new BraidException(
           "two-level needs a number of ranks that can be divided into groups but group `%s` has %d; leave it out"
               .formatted(group.name(), group.size()));
     }
-    methods = option("methods", methods, tried.stream().flatMap(this::bases).toList());
-    requireNoReference("methods", methods);
   }
 
   /// @param ofFamilies true if schedules of one's own have splits
@@ -99,7 +104,10 @@ final class Grid {
           "overlaps lists every configuration, so splits, streams, methods and transports have"
               + " no effect beside it; put all into overlaps(...), or leave it out");
     }
-    exact = distinct("overlaps", tunings);
+    exact =
+        distinct(
+            "overlaps",
+            tunings.stream().map(tuning -> Feasibility.grouped(tuning, group)).toList());
     requireNoReference("overlaps", exact);
   }
 
@@ -306,16 +314,24 @@ final class Grid {
     }
     var base =
         switch (method) {
-          case Overlap overlap -> Overlap.of(overlap.method(), splits);
+          case Overlap overlap ->
+              Overlap.of(overlap.method(), splits).groupRanks(overlap.groupRanks());
           case ContextParallel attention -> attention.splits(splits);
         };
     return base.streams(streams).over(transport);
   }
 
+  /// Returns the tunings to try by default. Those of two levels have groups of the ranks of a host,
+  /// of several hosts.
   private List<Tuning> bases() {
     return (whole ? Stream.of(Method.values()) : Tuner.DEFAULT_METHODS.stream())
         .filter(method -> method != Method.UNFUSED)
-        .map(Grid::base)
+        .flatMap(this::bases)
+        .filter(
+            base ->
+                !(base instanceof Overlap overlap)
+                    || overlap.method() != Method.TWO_LEVEL
+                    || overlap.groupRanks() == Feasibility.ranksPerHost(group))
         .toList();
   }
 
@@ -323,8 +339,16 @@ final class Grid {
     return Tuner.DEFAULT_ATTENTION_METHODS.stream().flatMap(this::bases).toList();
   }
 
-  private static Tuning base(Method method) {
-    return Overlap.of(method, 1);
+  /// Returns the tunings of a method of GEMMs: two levels have one per size of a group.
+  private Stream<Tuning> bases(Method method) {
+    return method == Method.TWO_LEVEL
+        ? groupSizes().mapToObj(Overlap::twoLevel)
+        : Stream.of(Overlap.of(method, 1));
+  }
+
+  /// Returns the sizes of several groups of several ranks.
+  private IntStream groupSizes() {
+    return IntStream.range(2, group.size()).filter(ranks -> group.size() % ranks == 0);
   }
 
   /// Returns the tunings of a method of attention: two levels have one per group that exchanges
@@ -338,10 +362,7 @@ final class Grid {
       case ALL_GATHER_KV -> Stream.of(ContextParallel.allGatherKv());
       case ULYSSES -> Stream.of(ContextParallel.ulysses());
       case UNFUSED -> Stream.of(ContextParallel.unfused());
-      case TWO_LEVEL ->
-          IntStream.range(2, group.size())
-              .filter(ranks -> group.size() % ranks == 0)
-              .mapToObj(ContextParallel::twoLevel);
+      case TWO_LEVEL -> groupSizes().mapToObj(ContextParallel::twoLevel);
     };
   }
 }

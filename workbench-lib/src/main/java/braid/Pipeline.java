@@ -322,7 +322,9 @@ public final class Pipeline implements Chainable, AutoCloseable {
       if (automatic != null) {
         return AutoTuning.of(group, spec, kind).tuning(automatic);
       }
-      return tuning == null ? Feasibility.byDefault(spec, group) : tuning;
+      return tuning == null
+          ? Feasibility.byDefault(spec, group)
+          : Feasibility.grouped(tuning, group);
     }
 
     private Pipeline build(Problem spec, PlanSource source) {
@@ -408,7 +410,7 @@ public final class Pipeline implements Chainable, AutoCloseable {
   /// Returns true if its problem and group allow the tuning.
   boolean isFeasible(Tuning tuning) {
     try {
-      Feasibility.check(problem(), tuning, group());
+      Feasibility.check(problem(), Feasibility.grouped(tuning, group()), group());
       return true;
     } catch (BraidException _) {
       return false;

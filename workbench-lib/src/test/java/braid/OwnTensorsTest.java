@@ -6,6 +6,7 @@ import static braid.PlainLoops.transposed;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.internal.selftest.PipelineCases;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -477,7 +478,7 @@ class OwnTensorsTest {
         }
         for (int ranks : new int[] {1, 2, 4}) {
           var spec = spec(pattern, ranks);
-          var schedule = Schedule.of(spec, Overlap.of(row.method(), 2), ranks);
+          var schedule = Schedule.of(spec, PipelineCases.tuning(row.method(), 2, ranks), ranks);
           for (var part : parts(spec)) {
             assertThat(Staging.of(schedule, EnumSet.of(part)).findings())
                 .as("%s, %s, %d ranks, %s", spec, row.method(), ranks, part)

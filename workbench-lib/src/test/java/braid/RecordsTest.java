@@ -33,6 +33,7 @@ class RecordsTest {
         .isEqualTo(
             new Overlap(
                 Method.PIPELINED,
+                0,
                 4,
                 List.of(),
                 1,
@@ -45,6 +46,8 @@ class RecordsTest {
     assertThat(Overlap.direct()).hasToString("direct, 1 split");
     assertThat(Overlap.ring()).hasToString("ring, 1 split");
     assertThat(Overlap.doubling()).hasToString("doubling, 1 split");
+    assertThat(Overlap.twoLevel()).hasToString("two-level, 1 split");
+    assertThat(Overlap.twoLevel(4)).hasToString("two-level with 4 ranks per group, 1 split");
     assertThat(Overlap.bulk()).hasToString("bulk");
     assertThat(Overlap.pipelined(2).over(Transport.WORKERS).workers()).isEqualTo(1);
     assertThat(ContextParallel.ring()).hasToString("ring, 1 split");
@@ -106,16 +109,16 @@ class RecordsTest {
           List.of("gemm-reduce-scatter", "gemm-all-reduce", "gemm-beside-reduce-scatter")
               .contains(pattern.toString());
       for (var method : Method.values()) {
-        Feasibility.checkSum(host, pattern, method, 1000);
-        Feasibility.checkSum(cuda, pattern, method, 16);
+        Feasibility.checkSum(host, pattern, Overlap.of(method, 1), 1000);
+        Feasibility.checkSum(cuda, pattern, Overlap.of(method, 1), 16);
         if (sums && method != Method.RING) {
-          assertThatThrownBy(() -> Feasibility.checkSum(cuda, pattern, method, 17))
+          assertThatThrownBy(() -> Feasibility.checkSum(cuda, pattern, Overlap.of(method, 1), 17))
               .isInstanceOf(BraidException.class)
               .hasMessage(
                   "%s of %s: sums on GPUs must be of at most 16 ranks but the group has 17; try ring()",
                   method, pattern);
         } else {
-          Feasibility.checkSum(cuda, pattern, method, 17);
+          Feasibility.checkSum(cuda, pattern, Overlap.of(method, 1), 17);
         }
       }
     }

@@ -96,7 +96,7 @@ record UserbuffersTable(
           switch (method) {
             case PIPELINED -> "pipeline";
             case DIRECT -> "ring_exchange";
-            case RING, DOUBLING, BULK, UNFUSED -> "";
+            case RING, DOUBLING, TWO_LEVEL, BULK, UNFUSED -> "";
           };
       case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER ->
           method == Method.BULK ? "bulk" : "";

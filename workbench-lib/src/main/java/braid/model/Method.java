@@ -16,6 +16,9 @@ public enum Method {
   /// In rounds, each rank fetches all rows that one other rank has by then, so that their number
   /// doubles. The farthest rank comes first: few rows travel far, and most between near ranks.
   DOUBLING,
+  /// Within groups of consecutive ranks, such as those of a host, and between the groups: a row
+  /// crosses to each other group once, and sums are added within a group before they cross.
+  TWO_LEVEL,
   /// One collective of other data beside one GEMM, neither waiting for the other.
   BULK,
   /// Communication and GEMM in order, each as a whole: the reference.
@@ -33,8 +36,14 @@ public enum Method {
         : "";
   }
 
+  /// Returns whether ranks pass on what others have sent them. A sum is rounded to the type sent
+  /// where it is passed on.
+  public boolean passesOn() {
+    return this == RING || this == DOUBLING || this == TWO_LEVEL;
+  }
+
   @Override
   public String toString() {
-    return name().toLowerCase(Locale.ROOT);
+    return name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
 }

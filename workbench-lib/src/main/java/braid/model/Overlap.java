@@ -12,8 +12,10 @@ import java.util.stream.Collectors;
 
 /// The tuning: how the communication is overlapped with the GEMM. It never changes the result.
 ///
+/// @param groupRanks number of consecutive ranks of a group of [Method#TWO_LEVEL]; 0 for those of a
+///   host, and for the other methods
 /// @param splits number of chunks: of every rank's part ([Method#PIPELINED]), or of the data
-///   between two ranks ([Method#DIRECT], [Method#RING], [Method#DOUBLING])
+///   between two ranks ([Method#DIRECT], [Method#RING], [Method#DOUBLING], [Method#TWO_LEVEL])
 /// @param boundaries rows of the largest part at which to split, from 0 to its end; empty to split
 ///   evenly
 /// @param streams number of streams that the chunks' GEMMs use in turn
@@ -23,6 +25,7 @@ import java.util.stream.Collectors;
 /// @param symmetricOutput true to put the output into symmetric memory, where peers can write it
 public record Overlap(
     Method method,
+    int groupRanks,
     int splits,
     List<Integer> boundaries,
     int streams,
@@ -44,6 +47,9 @@ public record Overlap(
 
   /// Default chunks of each rank's part in an exchange whose rows double.
   public static final int DEFAULT_DOUBLING_SPLITS = 1;
+
+  /// Default chunks of each rank's part in two levels.
+  public static final int DEFAULT_TWO_LEVEL_SPLITS = 1;
 
   /// Default streams for GEMMs.
   public static final int DEFAULT_STREAMS = 1;
@@ -76,6 +82,14 @@ public record Overlap(
     if (splits < 1) {
       throw new BraidException(
           "splits must be 1 or more but was %d; try %d splits".formatted(splits, DEFAULT_SPLITS));
+    }
+    if (method == Method.TWO_LEVEL ? groupRanks < 0 || groupRanks == 1 : groupRanks != 0) {
+      throw new BraidException(
+          method == Method.TWO_LEVEL
+              ? "groupRanks must be 2 or more but were %d; try twoLevel(2), or direct()"
+                  .formatted(groupRanks)
+              : "only two-level has groupRanks but %s was given %d; try twoLevel(%2$d)"
+                  .formatted(method, groupRanks));
     }
     within("streams", streams, 1, MAX_STREAMS, 2);
     boolean whole = method == Method.UNFUSED || method == Method.BULK;
@@ -151,6 +165,7 @@ public record Overlap(
   /// A tuning under construction, so that a setting is changed by its name.
   private static final class Draft {
     Method method = Method.PIPELINED;
+    int groupRanks;
     int splits = DEFAULT_SPLITS;
     List<Integer> boundaries = List.of();
     int streams = DEFAULT_STREAMS;
@@ -164,6 +179,7 @@ public record Overlap(
     Overlap done() {
       return new Overlap(
           method,
+          groupRanks,
           splits,
           boundaries,
           streams,
@@ -187,6 +203,7 @@ public record Overlap(
   private Overlap with(Consumer<Draft> change) {
     var draft = new Draft();
     draft.method = method;
+    draft.groupRanks = groupRanks;
     draft.splits = splits;
     draft.boundaries = boundaries;
     draft.streams = streams;
@@ -241,6 +258,26 @@ public record Overlap(
     return of(Method.DOUBLING, splits);
   }
 
+  /// Returns an exchange in two levels: within the hosts of the ranks, and between them. Only a
+  /// pipeline or a tuner, which have a group, know the hosts.
+  public static Overlap twoLevel() {
+    return of(Method.TWO_LEVEL, DEFAULT_TWO_LEVEL_SPLITS);
+  }
+
+  /// Returns an exchange in two levels.
+  ///
+  /// @param groupRanks number of consecutive ranks of a group, which divides the number of ranks
+  public static Overlap twoLevel(int groupRanks) {
+    return twoLevel(groupRanks, DEFAULT_TWO_LEVEL_SPLITS);
+  }
+
+  /// Returns an exchange in two levels; each rank's part travels in that number of chunks.
+  ///
+  /// @param groupRanks number of consecutive ranks of a group, which divides the number of ranks
+  public static Overlap twoLevel(int groupRanks, int splits) {
+    return of(Method.TWO_LEVEL, splits).groupRanks(groupRanks);
+  }
+
   /// Returns one collective of other data beside one GEMM.
   public static Overlap bulk() {
     return of(Method.BULK, 1);
@@ -283,6 +320,17 @@ public record Overlap(
   @Override
   public Overlap streams(int count) {
     return with(draft -> draft.streams = count);
+  }
+
+  /// Sets the number of consecutive ranks of a group of [Method#TWO_LEVEL].
+  public Overlap groupRanks(int count) {
+    return with(draft -> draft.groupRanks = count);
+  }
+
+  /// Returns the number of ranks of a group, of that number of ranks in all; all of them if it is
+  /// open.
+  public int groupSize(int ranks) {
+    return groupRanks == 0 ? ranks : groupRanks;
   }
 
   /// Sets the order in which a rank exchanges data with its peers.
@@ -333,6 +381,9 @@ public record Overlap(
     if (!reason.isEmpty()) {
       throw new BraidException("%s does not exist for %s: %s".formatted(method, pattern, reason));
     }
+    if (method == Method.TWO_LEVEL) {
+      checkGroups(ranks);
+    }
     if (transport.isLibrary()) {
       checkLibrary(spec, ranks);
     }
@@ -363,6 +414,25 @@ public record Overlap(
           "the output of an %s %s is in symmetric memory already, where peers write the sums; leave outputInSymmetricMemory() out"
               .formatted(method, pattern));
     }
+  }
+
+  /// Checks that groups divide the ranks.
+  private void checkGroups(int ranks) {
+    if (groupRanks > 0 ? ranks % groupRanks == 0 : ranks == 1) {
+      return;
+    }
+    int near = Math.max(1, groupRanks > 0 ? Math.min(ranks, groupRanks) : ranks / 2);
+    while (ranks % near != 0) {
+      near--;
+    }
+    var instead =
+        "%sdirect() for %d ranks".formatted(near > 1 ? "twoLevel(%d) or ".formatted(near) : "", ranks);
+    throw new BraidException(
+        groupRanks > 0
+            ? "%s exchanges rows within groups of %d ranks, which must divide the %d ranks; try %s"
+                .formatted(method, groupRanks, ranks, instead)
+            : "twoLevel() takes the ranks of a host, which only a pipeline or a tuner knows; try %s"
+                .formatted(instead));
   }
 
   /// Checks that the library of the transport has the collectives of the problem, whose calls take
@@ -410,6 +480,9 @@ public record Overlap(
   public SequencedMap<String, String> columns() {
     var columns = new LinkedHashMap<String, String>();
     columns.put("method", method.toString());
+    if (groupRanks > 0) {
+      columns.put("group ranks", Integer.toString(groupRanks));
+    }
     columns.put("splits", Integer.toString(splits));
     columns.put("streams", Integer.toString(streams));
     columns.put("transport", transport.toString());
@@ -445,7 +518,8 @@ public record Overlap(
   @Override
   public String toString() {
     var words = new ArrayList<String>();
-    words.add(method.toString());
+    words.add(
+        groupRanks > 0 ? "%s with %d ranks per group".formatted(method, groupRanks) : method.toString());
     if (method != Method.UNFUSED && method != Method.BULK) {
       words.add(counted(splits, "split"));
     }

@@ -82,7 +82,7 @@ public enum Transport {
           pattern.beside()
               ? "other data is gathered or added in one call, beside the multiplication; take bulk()"
               : "";
-      case DIRECT, RING, DOUBLING ->
+      case DIRECT, RING, DOUBLING, TWO_LEVEL ->
           "a library runs whole collectives; take %s, or over(COPY_ENGINE)"
               .formatted(pattern.beside() ? "bulk()" : "pipelined(n)");
     };

@@ -456,7 +456,7 @@ class StudyTest {
     var json = study().toJson();
     assertThatThrownBy(() -> Study.fromJson(json.replace("PIPELINED", "MAGIC")))
         .hasMessage(
-            "study.trials[0].method must be one of PIPELINED, DIRECT, RING, DOUBLING, BULK, UNFUSED but was"
+            "study.trials[0].method must be one of PIPELINED, DIRECT, RING, DOUBLING, TWO_LEVEL, BULK, UNFUSED but was"
                 + " \"MAGIC\"");
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"workers\":0", "\"workers\":3")))
         .hasMessage(

@@ -300,11 +300,11 @@ final class ScheduleCases {
       for (int streams : ranks <= ALL_CASES_RANKS ? List.of(2, 5) : List.of(2)) {
         add(cases, uneven, way.method(), 3, ranks, how -> how.streams(streams));
       }
-      boolean ofAll = way.pattern() == Pattern.GEMM_ALL_REDUCE && way.method() != Method.RING;
+      boolean ofAll = way.pattern() == Pattern.GEMM_ALL_REDUCE && !way.method().passesOn();
       int rows = way.pattern().beside() ? (int) uneven.besideElements() : uneven.m();
       int end = ofAll ? rows : Math.ceilDiv(rows, ranks);
       add(cases, uneven, way.method(), 3, ranks, how -> how.boundaries(0, 1, end / 2, end));
-      if (way.pattern() == Pattern.GEMM_ALL_REDUCE && !(way.method() == Method.RING)) {
+      if (ofAll) {
         // Fewer rows than ranks: some own none.
         add(cases, spec(way.pattern(), 1, 3, ranks, 0), way.method(), 1, ranks, how -> how);
         add(cases, spec(way.pattern(), 3, 3, ranks, 0), way.method(), 3, ranks, how -> how);
@@ -363,9 +363,15 @@ final class ScheduleCases {
       int ranks,
       UnaryOperator<Overlap> change) {
     boolean whole = method == Method.BULK || method == Method.UNFUSED;
-    var how = change.apply(Overlap.of(method, whole ? 1 : splits));
-    if ((!whole || splits == 1 || splits == 3) && isPossible(spec, how, ranks)) {
-      cases.add(new GemmCase(spec, how, ranks));
+    var sizes =
+        method == Method.TWO_LEVEL && ranks > 1
+            ? IntStream.rangeClosed(2, ranks).filter(size -> ranks % size == 0)
+            : IntStream.of(0);
+    for (int size : sizes.toArray()) {
+      var how = change.apply(Overlap.of(method, whole ? 1 : splits).groupRanks(size));
+      if ((!whole || splits == 1 || splits == 3) && isPossible(spec, how, ranks)) {
+        cases.add(new GemmCase(spec, how, ranks));
+      }
     }
   }
 

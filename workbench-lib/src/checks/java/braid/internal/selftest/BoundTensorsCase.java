@@ -11,7 +11,6 @@ import braid.internal.rank.Closing;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
-import braid.model.Overlap;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
 import java.util.ArrayDeque;
@@ -41,7 +40,7 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
       if (row.supported()) {
         for (var tensors : Tensors.values()) {
           for (var dtype : AttentionCase.DTYPES) {
-            var tuning = Overlap.of(row.method(), SPLITS).over(row.transport());
+            var tuning = PipelineCases.tuning(row.method(), SPLITS, ranks).over(row.transport());
             var any = spec(row.pattern(), ranks).dtype(dtype);
             var spec = row.transport().isLibrary() ? PipelineCases.inEqualParts(any, ranks) : any;
             cases.add(new BoundTensorsCase(new PipelineCase(spec, tuning), tensors));

@@ -90,7 +90,8 @@ public record PipelineCase(GemmSpec spec, Overlap tuning, int factor) implements
         tuning.priority().name(),
         Boolean.toString(tuning.replayed()),
         Boolean.toString(tuning.symmetricOutput()),
-        Integer.toString(factor));
+        Integer.toString(factor),
+        Integer.toString(tuning.groupRanks()));
   }
 
   public static PipelineCase parse(String text) {
@@ -113,6 +114,7 @@ public record PipelineCase(GemmSpec spec, Overlap tuning, int factor) implements
             features),
         new Overlap(
             Method.valueOf(part[9]),
+            Integer.parseInt(part[20]),
             Integer.parseInt(part[10]),
             Arrays.stream(part[11].split("-"))
                 .filter(cut -> !cut.isEmpty())

@@ -94,7 +94,16 @@ public final class PipelineCases {
 
   private static Overlap how(Capabilities.Row row, GemmSpec spec, int ranks) {
     int splits = Math.min(SPLITS, mostSplits(spec, row.method(), ranks));
-    return Overlap.of(row.method(), splits).over(row.transport());
+    return tuning(row.method(), splits, ranks).over(row.transport());
+  }
+
+  /// Returns a method in that number of chunks; in two levels with two groups, or groups of two, if
+  /// the ranks allow several of them.
+  public static Overlap tuning(Method method, int splits, int ranks) {
+    var tuning = Overlap.of(method, splits);
+    return method == Method.TWO_LEVEL && ranks > 1
+        ? tuning.groupRanks(ranks % 2 > 0 ? ranks : ranks % 3 > 0 ? 2 : ranks / 2)
+        : tuning;
   }
 
   private static List<GemmSpec> sizes(Pattern pattern, int ranks) {
@@ -114,7 +123,7 @@ public final class PipelineCases {
 
   public static int mostSplits(GemmSpec spec, Method method, int ranks) {
     long total = spec.pattern().beside() ? spec.besideElements() : spec.m();
-    boolean ofAll = spec.pattern() == Pattern.GEMM_ALL_REDUCE && method != Method.RING;
+    boolean ofAll = spec.pattern() == Pattern.GEMM_ALL_REDUCE && !method.passesOn();
     return Math.toIntExact(ofAll ? total : total / ranks);
   }
 
@@ -127,7 +136,7 @@ public final class PipelineCases {
       for (var method : Method.values()) {
         if (supported.stream()
             .anyMatch(row -> row.pattern() == pattern && row.method() == method)) {
-          addFeaturesAndOptions(pattern, Overlap.of(method, SPLITS), ranks, cases);
+          addFeaturesAndOptions(pattern, tuning(method, SPLITS, ranks), ranks, cases);
         }
       }
     }
@@ -284,7 +293,7 @@ public final class PipelineCases {
 
   static int largestPart(GemmSpec spec, Method method, int ranks) {
     long total = spec.pattern().beside() ? spec.besideElements() : spec.m();
-    boolean ofAll = spec.pattern() == Pattern.GEMM_ALL_REDUCE && method != Method.RING;
+    boolean ofAll = spec.pattern() == Pattern.GEMM_ALL_REDUCE && !method.passesOn();
     return Math.toIntExact(ofAll ? total : (total + ranks - 1) / ranks);
   }
 
@@ -292,12 +301,12 @@ public final class PipelineCases {
   static boolean feasible(PipelineCase tested, int ranks) {
     var spec = tested.spec();
     var tuning = tested.tuning();
-    boolean ring = tuning.method() == Method.RING;
+    boolean parts = tuning.method().passesOn();
     boolean enough =
         switch (spec.pattern()) {
           case ALL_GATHER_GEMM -> spec.m() >= ranks && spec.n() >= ranks;
           case GEMM_REDUCE_SCATTER -> spec.m() >= ranks && spec.k() >= ranks;
-          case GEMM_ALL_REDUCE -> spec.k() >= ranks && (!ring || spec.m() >= ranks);
+          case GEMM_ALL_REDUCE -> spec.k() >= ranks && (!parts || spec.m() >= ranks);
           case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER -> spec.besideElements() >= ranks;
         };
     return enough && tuning.splits() <= mostSplits(spec, tuning.method(), ranks);

@@ -168,7 +168,8 @@ final class PlainCase {
   }
 
   /// Returns the sum of all ranks' products. Each product travels in the output's type, or in BF16.
-  /// The sum is rounded to it once, but in a ring at every hop.
+  /// The sum is rounded to it once, but in a ring at every hop, and in two levels first of each
+  /// group.
   private float[][] sum() {
     var type = beside(spec.outputDtype());
     var products = new float[place.size()][][];
@@ -176,15 +177,23 @@ final class PlainCase {
       int depth = part(spec.k(), place.size(), rank).length;
       products[rank] = scaled(times(input(rank, spec.m(), depth), weight(rank, depth, spec.n())));
     }
+    int group = tuning.groupRanks() == 0 ? place.size() : tuning.groupRanks();
     var sum = new float[spec.m()][spec.n()];
     for (int i = 0; i < sum.length; i++) {
       for (int j = 0; j < spec.n(); j++) {
         float value = 0;
-        for (int rank : order(i)) {
-          value += rounded(type, products[rank][i][j]);
-          value = tuning.method() == Method.RING ? rounded(type, value) : value;
+        float before = 0;
+        var order = order(i);
+        for (int added = 1; added <= order.length; added++) {
+          value += rounded(type, products[order[added - 1]][i][j]);
+          if (tuning.method() == Method.RING) {
+            value = rounded(type, value);
+          } else if (tuning.method() == Method.TWO_LEVEL && added % group == 0) {
+            before += rounded(type, value);
+            value = 0;
+          }
         }
-        sum[i][j] = rounded(type, value);
+        sum[i][j] = rounded(type, before + value);
       }
     }
     return sum;

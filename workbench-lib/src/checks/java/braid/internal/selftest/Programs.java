@@ -216,9 +216,9 @@ public record Programs(
         spec = PipelineCases.inEqualParts(spec, members);
       }
       spec = PipelineCases.with(spec, features);
-      // A ring rounds at every hop, and a library may, where plain loops round once.
+      // A sum that is passed on is rounded, and a library may round, where plain loops round once.
       boolean rounds =
-          (row.method() == Method.RING || row.transport().isLibrary())
+          (row.method().passesOn() || row.transport().isLibrary())
               && (pattern.reduces() || pattern == Pattern.GEMM_BESIDE_REDUCE_SCATTER);
       boolean wide = !spec.isScaled() && !rounds && random.nextInt(3) == 0;
       return new PipelineCase(shallow(spec, wide), how(row, spec, members), wide ? WIDE_FACTOR : 1);
@@ -277,7 +277,7 @@ public record Programs(
     private Overlap how(Capabilities.Row row, GemmSpec spec, int members) {
       var method = row.method();
       var tuning =
-          Overlap.of(method, 1 + random.nextInt(MOST_SPLITS))
+          PipelineCases.tuning(method, 1 + random.nextInt(MOST_SPLITS), members)
               .over(row.transport())
               .priority(any(List.of(Priority.values())));
       var ordered = tuning.order(any(orders(method)));
@@ -307,7 +307,7 @@ public record Programs(
       return switch (method) {
         case RING -> List.of(ChunkOrder.NEXT_FIRST, ChunkOrder.PREVIOUS_FIRST);
         case DOUBLING -> List.of(Overlap.DEFAULT_ORDER);
-        case PIPELINED, DIRECT, BULK, UNFUSED -> List.of(ChunkOrder.values());
+        case PIPELINED, DIRECT, TWO_LEVEL, BULK, UNFUSED -> List.of(ChunkOrder.values());
       };
     }
 

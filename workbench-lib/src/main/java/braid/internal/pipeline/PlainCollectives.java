@@ -15,6 +15,7 @@ import braid.model.DType;
 import braid.model.Place;
 import braid.schedule.Lane;
 import braid.schedule.Slice;
+import braid.schedule.plan.Addend;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -22,11 +23,12 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.IntFunction;
 
 /// Reference multiplications and collectives: sequential, unsplit, with a barrier before and after.
 /// Slow, and simple enough to be verified by reading. Sums are computed in fp32 and returned in the
-/// type in which ranks send their parts. Roundings and their order are those of the method: a ring
-/// rounds the sum at every hop.
+/// type in which ranks send their parts. Roundings and their order are those of the method, which
+/// rounds the sums that ranks pass on.
 final class PlainCollectives implements AutoCloseable {
   private static final Work WORK = Work.of(() -> "the reference");
 
@@ -114,29 +116,30 @@ final class PlainCollectives implements AutoCloseable {
     var sum = matrix(travelling, part(rows, lastOwner - 1).end() - first, columns);
     for (int owner = firstOwner; owner < lastOwner; owner++) {
       var slice = part(rows, owner);
-      var parts = new ArrayList<Matrix>();
-      for (int rank : plan.addingOrder(owner)) {
-        parts.add(on(shared, rank, travelling, rows, columns).rows(slice.start(), slice.rows()));
-      }
-      add(parts, sum.rows(slice.start() - first, slice.rows()));
+      add(
+          plan.sum(owner),
+          rank -> on(shared, rank, travelling, rows, columns).rows(slice.start(), slice.rows()),
+          sum.rows(slice.start() - first, slice.rows()));
     }
     synchronize();
     peers.barrier().run();
     return sum;
   }
 
-  /// Adds in fp32, in the order of `parts`. A ring rounds each sum that it passes on.
-  private void add(List<Matrix> parts, Matrix sum) {
-    var pending = new ArrayDeque<>(parts);
-    if (plan.isRing()) {
-      while (pending.size() > 2) {
-        var sentOn = matrix(parts.getFirst().dtype(), sum.rows(), sum.columns());
-        stream.reduce(
-            WORK, new Reduction(List.of(pending.pop(), pending.pop()), sentOn, Epilogue.NONE));
-        pending.push(sentOn);
+  /// Adds in fp32, in the order of the parts. Sums among them are rounded.
+  private void add(Addend.Sum addends, IntFunction<Matrix> parts, Matrix sum) {
+    var added = new ArrayList<Matrix>();
+    for (var addend : addends.parts()) {
+      switch (addend) {
+        case Addend.OfRank(int rank) -> added.add(parts.apply(rank));
+        case Addend.Sum passed -> {
+          var rounded = matrix(sum.dtype(), sum.rows(), sum.columns());
+          add(passed, parts, rounded);
+          added.add(rounded);
+        }
       }
     }
-    stream.reduce(WORK, new Reduction(List.copyOf(pending), sum, Epilogue.NONE));
+    stream.reduce(WORK, new Reduction(added, sum, Epilogue.NONE));
   }
 
   /// Copies, rounds if the types differ, and applies the epilogue.

@@ -36,7 +36,7 @@ import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Slice;
 import braid.schedule.Step;
-import braid.schedule.plan.Neighbors;
+import braid.schedule.plan.Addend;
 import braid.schedule.plan.Planner;
 import braid.schedule.plan.Staging;
 import java.lang.foreign.MemorySegment;
@@ -422,11 +422,13 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
     return backend;
   }
 
-  /// Returns the ranks in the order in which their parts of an owner's sum are added.
-  List<Integer> addingOrder(int owner) {
-    return ring()
-        .map(overlap -> new Neighbors(owner, place.size(), overlap.order()).ringAddingOrder())
-        .orElseGet(() -> IntStream.range(0, place.size()).boxed().toList());
+  /// Returns the parts of an owner's sum as the method adds them. A user's own schedule is expected
+  /// to add in the order of the ranks and to round once.
+  Addend.Sum sum(int owner) {
+    return schedule.goal() instanceof Goal.Solution(var _, var planned)
+            && planned.orElse(null) instanceof Overlap overlap
+        ? Addend.of(overlap, owner, place.size())
+        : Addend.inOrder(place.size());
   }
 
   @Override
@@ -437,21 +439,6 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
   /// Returns whether a library adds, in an order that only it knows.
   boolean libraryAdds() {
     return calls().anyMatch(call -> call.collective().adds());
-  }
-
-  /// Returns whether the sum is rounded at every hop. A user's own schedule is expected to round
-  /// once.
-  boolean isRing() {
-    return ring().isPresent();
-  }
-
-  /// Returns the tuning if the method is a ring.
-  private Optional<Overlap> ring() {
-    return schedule.goal() instanceof Goal.Solution(var _, var planned)
-            && planned.orElse(null) instanceof Overlap overlap
-            && overlap.method() == Method.RING
-        ? Optional.of(overlap)
-        : Optional.empty();
   }
 
   /// Returns the largest magnitude of the output, if it is tracked.

@@ -2,6 +2,7 @@ package braid.internal.schedule;
 
 import braid.internal.json.RecordJson;
 import braid.model.BraidException;
+import braid.model.Overlap;
 import braid.schedule.Buffer;
 import braid.schedule.Flag;
 import braid.schedule.Goal;
@@ -11,6 +12,7 @@ import braid.schedule.Schedule;
 import braid.schedule.Step;
 import com.google.gson.JsonObject;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.IntStream;
 
 /// Schedules as JSON. Ports and steps refer to buffers, lanes and flags by name.
@@ -21,6 +23,7 @@ final class ScheduleJson {
   private record Declarations(List<Buffer> buffers, List<Flag> flags, List<Lane> lanes) {
     RecordJson json() {
       return new RecordJson()
+          .leavingOut(Overlap.class, Map.of("groupRanks", 0))
           .naming(Buffer.class, RecordJson.byName(buffers.stream(), Buffer::name))
           .naming(Flag.class, RecordJson.byName(flags.stream(), Flag::name))
           .naming(Lane.class, RecordJson.byName(lanes.stream(), Lane::name));

@@ -5,6 +5,7 @@ import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.schedule.Slice;
+import java.util.ArrayList;
 import java.util.List;
 
 /// The rows of each rank's part, and the chunks in which they travel.
@@ -23,8 +24,8 @@ record Chunks(long total, int parts, int count, List<Integer> boundaries, boolea
         all && ofOneShot(overlap, ranks) ? 1 : ranks,
         overlap.splits(),
         overlap.boundaries(),
-        // A ring passes on whole parts; otherwise a chunk is contiguous rows, and so one gemm.
-        all && overlap.method() != Method.RING);
+        // Whole parts are passed on; otherwise a chunk is contiguous rows, and so one gemm.
+        all && !overlap.method().passesOn());
   }
 
   /// Returns whether an all-reduce is planned in one shot: with the direct method, or on a single
@@ -38,6 +39,18 @@ record Chunks(long total, int parts, int count, List<Integer> boundaries, boolea
     return ofWhole
         ? cut(new Slice(0, total), chunk).part(parts, part)
         : cut(Slice.of(total, parts, part), chunk);
+  }
+
+  /// Returns the rows of some parts in a chunk, in as few slices as possible.
+  List<Slice> rows(List<Integer> some, int chunk) {
+    var joined = new ArrayList<Slice>();
+    for (int part : some) {
+      var rows = rows(part, chunk);
+      boolean follows = !joined.isEmpty() && joined.getLast().end() == rows.start();
+      long start = follows ? joined.removeLast().start() : rows.start();
+      joined.add(new Slice(start, rows.end() - start));
+    }
+    return joined;
   }
 
   /// Returns whether all parts have equal numbers of rows, each of them contiguous.

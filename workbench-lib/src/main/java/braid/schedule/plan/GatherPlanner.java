@@ -20,6 +20,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// Plans all-gather→GEMM, and a GEMM beside an all-gather of other data. Every rank fetches its
 /// peers' rows from symmetric memory into its buffer of all rows. Rows are multiplied as they
@@ -43,6 +44,10 @@ final class GatherPlanner {
   private final Own own;
   private final Chunks chunks;
   private final Lane comm;
+
+  /// Lane of what crosses between groups.
+  private final Lane across;
+
   private final Buffer shards;
   private final Buffer whole;
   private final Buffer input;
@@ -89,7 +94,7 @@ final class GatherPlanner {
                   true,
                   byColumns));
       // Other ranks fetch from this buffer.
-      whole = builder.add(all.apply(method == Method.RING || method == Method.DOUBLING));
+      whole = builder.add(all.apply(method.passesOn()));
     }
     builder.given(in, rank -> shard(rank, chunks.part(rank)));
     if (beside || spec.has(Feature.GATHERED_INPUT)) {
@@ -97,12 +102,15 @@ final class GatherPlanner {
     }
     this.starts = starts(ranks);
     this.input = beside ? builder.local(Part.INPUT) : whole;
-    this.comm = gemm.communication("comm");
+    this.across =
+        method == Method.TWO_LEVEL ? gemm.communication("across") : gemm.communication("comm");
+    this.comm = method == Method.TWO_LEVEL ? gemm.communication("within") : across;
     gemm.openLanes();
   }
 
   Schedule plan() {
-    gemm.rotates(chunks.areEqual() && method != Method.DOUBLING, whole);
+    boolean alike = method != Method.DOUBLING && method != Method.TWO_LEVEL;
+    gemm.rotates(chunks.areEqual() && alike, whole);
     return builder.ordered(program -> new OfRank(program).write());
   }
 
@@ -134,6 +142,47 @@ final class GatherPlanner {
     return whole.on(holder, rows.shifted(starts[source] - chunks.part(source).start()));
   }
 
+  /// Rows of a source, in the memory of a rank that has them.
+  private record Fetch(int holder, int source) {}
+
+  /// Rows that a rank fetches and then multiplies together, in chunks.
+  ///
+  /// @param across from other groups
+  private record Round(List<Fetch> across, List<Fetch> within) {
+    static Round of(Fetch... within) {
+      return new Round(List.of(), List.of(within));
+    }
+  }
+
+  /// Regions that are copied, or multiplied, one to the other.
+  private record Pair(Region from, Region to) {
+    /// Joins pairs whose rows follow each other.
+    static List<Pair> joined(Stream<Pair> pairs) {
+      var joined = new ArrayList<Pair>();
+      pairs.forEach(
+          next -> {
+            var last = joined.isEmpty() ? next : joined.getLast();
+            if (!joined.isEmpty() && follows(last.from, next.from) && follows(last.to, next.to)) {
+              joined.removeLast();
+              joined.add(new Pair(both(last.from, next.from), both(last.to, next.to)));
+            } else {
+              joined.add(next);
+            }
+          });
+      return joined;
+    }
+
+    private static boolean follows(Region region, Region next) {
+      return region.rank() == next.rank()
+          && region.buffer().equals(next.buffer())
+          && region.slice().end() == next.row();
+    }
+
+    private static Region both(Region region, Region next) {
+      return region.rows(new Slice(region.row(), region.rows() + next.rows()));
+    }
+  }
+
   /// The steps of one rank.
   private final class OfRank {
     private final Program program;
@@ -151,15 +200,40 @@ final class GatherPlanner {
     void write() {
       gemm.begin(program);
       switch (method) {
-        case PIPELINED, BULK -> pipelined();
-        case DIRECT -> direct();
-        case RING -> ring();
-        case DOUBLING -> doubling();
+        case PIPELINED, BULK -> fetch(pipelined());
+        case DIRECT -> fetch(direct());
+        case RING -> fetch(ring());
+        case DOUBLING -> fetch(doubling());
+        case TWO_LEVEL -> fetch(twoLevel());
         case UNFUSED -> unfused();
       }
       if (beside && method != Method.UNFUSED) {
         gemm.multiplyBeside(program, input);
       }
+    }
+
+    /// Multiplies this rank's own rows, and the others round by round as they arrive.
+    private void fetch(List<Round> rounds) {
+      if (!beside) {
+        var mine = chunks.part(rank);
+        multiply(0, List.of(new Tile(shard(rank, mine), gemm.output.on(rank, mine))));
+      }
+      int piece = 0;
+      for (var round : rounds) {
+        for (int chunk = 0; chunk < chunks.count(); chunk++) {
+          piece++;
+          fetch(across, piece, chunk, round.across());
+          fetch(comm, piece, chunk, round.within());
+          arrived(piece, chunk, round);
+        }
+      }
+      copyOwn();
+    }
+
+    private void fetch(Lane lane, int piece, int chunk, List<Fetch> some) {
+      var pairs = Pair.joined(some.stream().map(fetch -> copied(fetch, chunk)));
+      program.copy(
+          lane, piece, pairs.stream().map(each -> new Move(each.from(), each.to())).toList());
     }
 
     /// The collective in chunks: chunk c is the c-th part of every rank's rows. A rank's own rows
@@ -175,16 +249,8 @@ final class GatherPlanner {
     ///         ^ begun @all                             ^ read @all
     /// gemm-0  | gemm own | gemm 1  | gemm 2  | gemm 3  | gemm 4 |
     /// ```
-    private void pipelined() {
-      multiplyOwn();
-      for (int chunk = 0; chunk < chunks.count(); chunk++) {
-        int piece = chunk + 1;
-        int at = chunk;
-        program.copy(
-            comm, piece, peers.stream().map(p -> fetch(p, p, chunks.rows(p, at))).toList());
-        arrived(piece, chunk, peers);
-      }
-      copyOwn();
+    private List<Round> pipelined() {
+      return List.of(new Round(List.of(), owned(peers)));
     }
 
     /// Peer by peer, each peer's rows in chunks. Pieces come from one peer at a time, which needs a
@@ -197,17 +263,8 @@ final class GatherPlanner {
     ///         ^ begun @1   ^ begun @2   ^ begun @3   ^ read @all
     /// gemm-0  | gemm own   | gemm 1     | gemm 2     | gemm 3 |
     /// ```
-    private void direct() {
-      multiplyOwn();
-      int piece = 0;
-      for (int peer : peers) {
-        for (int chunk = 0; chunk < chunks.count(); chunk++) {
-          piece++;
-          program.copy(comm, piece, List.of(fetch(peer, peer, chunks.rows(peer, chunk))));
-          arrived(piece, chunk, List.of(peer));
-        }
-      }
-      copyOwn();
+    private List<Round> direct() {
+      return peers.stream().map(peer -> Round.of(new Fetch(peer, peer))).toList();
     }
 
     /// Around the ring: each rank fetches from its predecessor, first the predecessor's own rows,
@@ -221,20 +278,10 @@ final class GatherPlanner {
     ///                                   ^ landed 3 @3
     /// gemm-0  | gemm own   | gemm 1     | gemm 2     | gemm 3 |
     /// ```
-    private void ring() {
-      multiplyOwn();
-      int previous = neighbors.previous();
-      int piece = 0;
-      for (int step = 1; step < program.ranks(); step++) {
-        int source = neighbors.back(step);
-        for (int chunk = 0; chunk < chunks.count(); chunk++) {
-          piece++;
-          var rows = chunks.rows(source, chunk);
-          program.copy(comm, piece, List.of(fetch(previous, source, rows)));
-          arrived(piece, chunk, List.of(source));
-        }
-      }
-      copyOwn();
+    private List<Round> ring() {
+      return IntStream.range(1, program.ranks())
+          .mapToObj(step -> Round.of(new Fetch(neighbors.previous(), neighbors.back(step))))
+          .toList();
     }
 
     /// In rounds: each rank fetches from a partner all rows that the partner has. Before a round of
@@ -253,55 +300,60 @@ final class GatherPlanner {
     ///                                   ^ read @1,2
     /// gemm-0  | gemm own   | gemm 1     | gemm 2 |
     /// ```
-    private void doubling() {
-      multiplyOwn();
+    private List<Round> doubling() {
       int ranks = program.ranks();
-      int piece = 0;
+      var rounds = new ArrayList<Round>();
       for (int distance = Integer.highestOneBit(ranks - 1); distance > 0; distance /= 2) {
         int partner = (rank ^ distance) < ranks ? rank ^ distance : rank - distance;
         if (partner < 0) {
           continue;
         }
         int twice = 2 * distance;
-        var sources =
-            IntStream.iterate(partner % twice, source -> source < ranks, source -> source + twice)
-                .boxed()
-                .toList();
-        for (int chunk = 0; chunk < chunks.count(); chunk++) {
-          piece++;
-          int at = chunk;
-          var moves =
-              sources.stream().map(source -> fetch(partner, source, chunks.rows(source, at)));
-          program.copy(comm, piece, joined(moves.toList()));
-          arrived(piece, chunk, sources);
-        }
+        rounds.add(
+            new Round(
+                List.of(),
+                IntStream.iterate(partner % twice, source -> source < ranks, next -> next + twice)
+                    .boxed()
+                    .sorted(Comparator.comparingLong(source -> starts[source]))
+                    .map(source -> new Fetch(partner, source))
+                    .toList()));
       }
-      copyOwn();
+      return rounds;
     }
 
-    /// Joins moves of consecutive rows.
-    private static List<Move> joined(List<Move> moves) {
-      var joined = new ArrayList<Move>();
-      for (var move :
-          moves.stream().sorted(Comparator.comparingLong(move -> move.to().row())).toList()) {
-        if (!joined.isEmpty()
-            && follows(joined.getLast().from(), move.from())
-            && follows(joined.getLast().to(), move.to())) {
-          var before = joined.removeLast();
-          joined.add(new Move(both(before.from(), move.from()), both(before.to(), move.to())));
-        } else {
-          joined.add(move);
-        }
+    /// In two levels: first the rows of this rank's own group. Those of another group cross to each
+    /// rank from the one at its place there, and from it to the others of its own group. So a row
+    /// crosses once, while rows of the group before are passed on.
+    ///
+    /// Rank 0 of 4, `allGatherGemm`, `twoLevel(2)`:
+    ///
+    /// ```
+    /// ```
+    private List<Round> twoLevel() {
+      var groups = Groups.of(gemm.overlap, rank, program.ranks());
+      var places = groups.otherPlaces();
+      var rounds = new ArrayList<Round>();
+      rounds.add(
+          new Round(
+              List.of(),
+              owned(places.stream().map(place -> groups.member(groups.own(), place)).toList())));
+      for (int group : groups.others()) {
+        rounds.add(
+            new Round(
+                owned(List.of(groups.counterpart(group))),
+                places.stream()
+                    .map(
+                        place ->
+                            new Fetch(
+                                groups.member(groups.own(), place), groups.member(group, place)))
+                    .toList()));
       }
-      return joined;
+      return rounds;
     }
 
-    private static boolean follows(Region region, Region next) {
-      return region.buffer().equals(next.buffer()) && region.slice().end() == next.row();
-    }
-
-    private static Region both(Region region, Region next) {
-      return region.rows(new Slice(region.row(), region.rows() + next.rows()));
+    /// Returns the rows of some ranks, each in its own memory.
+    private static List<Fetch> owned(List<Integer> ranks) {
+      return ranks.stream().map(owner -> new Fetch(owner, owner)).toList();
     }
 
     /// First all communication, then the whole multiplication.
@@ -315,16 +367,17 @@ final class GatherPlanner {
     /// gemm-0            | gemm 0 |
     /// ```
     private void unfused() {
-      program.copy(
-          comm, 0, peers.stream().map(peer -> fetch(peer, peer, chunks.part(peer))).toList());
+      fetch(comm, 0, 0, owned(peers));
       copyOwn();
       gemm.multiplyAfter(comm, program, input);
     }
 
-    /// Fetches a source's rows from a rank that has them.
-    private Move fetch(int holder, int source, Slice rows) {
+    private Pair copied(Fetch fetch, int chunk) {
+      int source = fetch.source();
+      int holder = fetch.holder();
+      var rows = chunks.rows(source, chunk);
       var from = source == holder ? shard(source, rows) : gathered(holder, source, rows);
-      return new Move(from, gathered(rank, source, rows));
+      return new Pair(from, gathered(rank, source, rows));
     }
 
     private void copyOwn() {
@@ -334,24 +387,23 @@ final class GatherPlanner {
       }
     }
 
-    private void multiplyOwn() {
-      if (!beside) {
-        var mine = chunks.part(rank);
-        multiply(0, List.of(new Tile(shard(rank, mine), gemm.output.on(rank, mine))));
-      }
-    }
-
-    /// Multiplies the rows of a chunk that arrive from some ranks.
-    private void arrived(int piece, int chunk, List<Integer> sources) {
+    /// Multiplies the rows of a chunk of a round.
+    private void arrived(int piece, int chunk, Round round) {
       if (beside) {
         return;
       }
-      var tiles = new ArrayList<Tile>();
-      for (int source : sources) {
-        var rows = chunks.rows(source, chunk);
-        tiles.add(new Tile(gathered(rank, source, rows), gemm.output.on(rank, rows)));
-      }
-      multiply(piece, tiles);
+      var pairs =
+          Stream.concat(round.across().stream(), round.within().stream())
+              .map(Fetch::source)
+              .sorted()
+              .map(
+                  source -> {
+                    var rows = chunks.rows(source, chunk);
+                    return new Pair(gathered(rank, source, rows), gemm.output.on(rank, rows));
+                  });
+      multiply(
+          piece,
+          Pair.joined(pairs).stream().map(each -> new Tile(each.from(), each.to())).toList());
     }
 
     private void multiply(int piece, List<Tile> tiles) {

@@ -3,7 +3,6 @@ package braid.schedule.plan;
 import braid.model.ChunkOrder;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.IntStream;
 
 /// The peers of a rank: the order in which it exchanges data with them, and its position in the
 /// ring.
@@ -35,15 +34,6 @@ public record Neighbors(int rank, int ranks, ChunkOrder order) {
   /// Returns the rank `steps` steps back in the ring.
   public int back(int steps) {
     return Math.floorMod(rank - steps * direction(), ranks);
-  }
-
-  /// Returns the ranks in the order in which a ring adds their parts of this rank's sum: from the
-  /// owner's successor around to the owner.
-  public List<Integer> ringAddingOrder() {
-    return IntStream.rangeClosed(1, ranks)
-        .map(i -> Math.floorMod(rank + i * direction(), ranks))
-        .boxed()
-        .toList();
   }
 
   private int direction() {

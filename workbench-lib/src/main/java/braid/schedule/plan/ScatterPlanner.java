@@ -12,17 +12,18 @@ import braid.schedule.Program;
 import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Slice;
+import braid.schedule.Step.Tile;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
-import org.jspecify.annotations.Nullable;
+import java.util.stream.Stream;
 
 /// Plans GEMM→reduce-scatter, GEMM→all-reduce in two shots, and a GEMM beside a reduce-scatter of
 /// other data. Every rank has partial sums of all rows; each row's owner gets its sum. Each rank
 /// pushes: it copies its partial sums into the owner's inbox, which has a slot per rank, and the
 /// owner adds them. All methods add in ascending order of ranks, except the ring, which adds at
-/// each hop. Partial sums of an FP8 output are BF16: the owner rounds the finished sum.
+/// each hop, and two levels, in which a group first adds what crosses to another one. Partial sums of an FP8 output are BF16: the owner rounds the finished sum.
 ///
 /// In an all-reduce, owners then send their sums to all ranks. They send only sums: bias,
 /// activation and accumulation are each rank's own work, on the same rounded sum as in one shot.
@@ -41,6 +42,10 @@ final class ScatterPlanner {
   private final long room;
 
   private final Lane comm;
+
+  /// Lane of what crosses between groups.
+  private final Lane across;
+
   private final Lane adder;
   private final Buffer sums;
 
@@ -76,7 +81,7 @@ final class ScatterPlanner {
             : builder.local("partial", dtype, chunks.total(), columns);
     // The caller's own data stay unchanged.
     this.running =
-        beside && method == Method.RING
+        beside && method.passesOn()
             ? builder.local("running", dtype, chunks.total(), columns)
             : partial;
     this.room = chunks.longest();
@@ -93,7 +98,9 @@ final class ScatterPlanner {
       sums = gemm.output;
     }
     this.inOutput = sums.equals(gemm.output);
-    this.comm = gemm.communication("comm");
+    this.across =
+        method == Method.TWO_LEVEL ? gemm.communication("across") : gemm.communication("comm");
+    this.comm = method == Method.TWO_LEVEL ? gemm.communication("within") : across;
     this.adder = gemm.completion("reduce");
     this.spread =
         all
@@ -103,10 +110,10 @@ final class ScatterPlanner {
   }
 
   Schedule plan() {
-    if (method == Method.RING) {
-      gemm.rotates(chunks.areEqual(), sums);
-    } else {
-      gemm.rotates(chunks.areEqual(), sums, inbox);
+    switch (method) {
+      case RING -> gemm.rotates(chunks.areEqual(), sums);
+      case TWO_LEVEL -> gemm.rotates(false);
+      default -> gemm.rotates(chunks.areEqual(), sums, inbox);
     }
     return builder.ordered(program -> new OfRank(program).write());
   }
@@ -118,9 +125,10 @@ final class ScatterPlanner {
     private final int ranks;
     private final Neighbors neighbors;
     private final List<Integer> peers;
+    private final Groups groups;
 
     /// Rows of the last multiplication.
-    private @Nullable Slice lastRows;
+    private List<Slice> lastRows = List.of();
 
     OfRank(Program program) {
       this.program = program;
@@ -128,6 +136,7 @@ final class ScatterPlanner {
       this.ranks = program.ranks();
       this.neighbors = new Neighbors(rank, ranks, gemm.overlap.order());
       this.peers = neighbors.peers();
+      this.groups = Groups.of(gemm.overlap, rank, ranks);
     }
 
     void write() {
@@ -136,6 +145,7 @@ final class ScatterPlanner {
         case PIPELINED, BULK -> pipelined();
         case DIRECT -> direct();
         case RING -> ring();
+        case TWO_LEVEL -> twoLevel();
         case DOUBLING -> throw new IllegalStateException("doubling adds nothing");
         case UNFUSED -> unfused();
       }
@@ -233,7 +243,7 @@ final class ScatterPlanner {
     }
 
     private void hop(int piece, int step, int owner, int chunk, Slice rows) {
-      multiply(piece, chunk, rows);
+      multiply(piece, chunk, List.of(rows));
       var parts = new ArrayList<Region>();
       parts.add(partial.on(rank, rows));
       if (step > 0) {
@@ -251,11 +261,63 @@ final class ScatterPlanner {
       program.copy(comm, chunk, sent.on(rank, rows), inbox(neighbors.next(), step, owner, chunk));
     }
 
+    /// In two levels, the rank's own group last: each group adds its parts of a group's rows. For
+    /// each owner the member at its place does so, and sends it the sum, which crosses once. The owner
+    /// adds the sums of all groups.
+    ///
+    /// Rank 0 of 4, `gemmReduceScatter`, `twoLevel(2)`:
+    ///
+    /// ```
+    /// ```
+    private void twoLevel() {
+      int piece = 0;
+      for (int group : Stream.concat(groups.others().stream(), Stream.of(groups.own())).toList()) {
+        for (int chunk = 0; chunk < chunks.count(); chunk++) {
+          multiply(piece++, chunk, chunks.rows(groups.members(group), chunk));
+          for (int place : groups.otherPlaces()) {
+            int owner = groups.member(group, place);
+            program.copy(
+                comm,
+                chunk,
+                partial.on(rank, chunks.rows(owner, chunk)),
+                inbox(
+                    groups.member(groups.own(), place), groups.counterpart(group), owner, chunk));
+          }
+          add(group, chunk);
+        }
+      }
+    }
+
+    /// Adds the parts that this rank's group has of the rows of its counterpart in a group.
+    private void add(int group, int chunk) {
+      int owner = groups.counterpart(group);
+      var rows = chunks.rows(owner, chunk);
+      var parts =
+          groups.members(group).stream()
+              .map(slot -> slot == owner ? partial.on(rank, rows) : inbox(rank, slot, owner, chunk));
+      if (groups.count() == 1) {
+        finish(chunk, rows, parts.toList());
+        return;
+      }
+      var sum = running.on(rank, rows);
+      program.reduce(adder, chunk, parts.toList(), sum, Finish.NONE);
+      if (owner == rank) {
+        finish(
+            chunk,
+            rows,
+            groups.counterparts().stream()
+                .map(each -> each == rank ? sum : inbox(rank, each, rank, chunk))
+                .toList());
+      } else {
+        program.copy(across, chunk, sum, inbox(owner, rank, owner, chunk));
+      }
+    }
+
     /// Sends a chunk's rows to their owner after they are multiplied.
     private void send(int piece, int chunk, int owner) {
       var rows = chunks.rows(owner, chunk);
       if (!rows.isEmpty()) {
-        multiply(piece, chunk, rows);
+        multiply(piece, chunk, List.of(rows));
         program.copy(comm, chunk, partial.on(rank, rows), inbox(owner, rank, owner, chunk));
       }
     }
@@ -264,7 +326,7 @@ final class ScatterPlanner {
     private void collect(int piece, int chunk) {
       var rows = chunks.rows(rank, chunk);
       if (!rows.isEmpty()) {
-        multiply(piece, chunk, rows);
+        multiply(piece, chunk, List.of(rows));
         finish(
             chunk,
             rows,
@@ -277,24 +339,25 @@ final class ScatterPlanner {
     }
 
     /// Multiplies the partial sums of a chunk's rows, unless the last multiplication included them.
-    private void multiply(int piece, int chunk, Slice rows) {
+    private void multiply(int piece, int chunk, List<Slice> rows) {
       if (pattern.beside()) {
         return;
       }
       // Unfused multiplies all rows at once; a chunk of an all-reduce has rows of all owners.
       var needed =
           method == Method.UNFUSED
-              ? new Slice(0, gemm.spec.m())
+              ? List.of(new Slice(0, gemm.spec.m()))
               : pattern == Pattern.GEMM_ALL_REDUCE && method == Method.PIPELINED
-                  ? chunks.all(chunk)
+                  ? List.of(chunks.all(chunk))
                   : rows;
       if (!needed.equals(lastRows)) {
         program.gemm(
             gemm.turn(piece),
             piece,
-            input.on(rank, needed),
+            needed.stream()
+                .map(some -> new Tile(input.on(rank, some), partial.on(rank, some)))
+                .toList(),
             gemm.weight(rank),
-            partial.on(rank, needed),
             Finish.SCALED);
         lastRows = needed;
       }
@@ -347,16 +410,27 @@ final class ScatterPlanner {
     /// gemm-0       |gemm 0@1|gemm 1@1|gemm own|
     /// ```
     private void spread(Spread on, int chunk, Slice rows) {
-      if (method != Method.RING) {
-        peers.forEach(peer -> pass(on, chunk, rows, peer));
-      } else if (ranks > 1) {
-        pass(on, chunk, rows, neighbors.next());
+      switch (method) {
+        case RING -> pass(on.comm(), chunk, rows, neighbors.next());
+        case TWO_LEVEL -> {
+          groups
+              .others()
+              .forEach(group -> pass(across, chunk, rows, groups.counterpart(group)));
+          passWithin(on, chunk, rows);
+        }
+        default -> peers.forEach(peer -> pass(on.comm(), chunk, rows, peer));
       }
       output(on, chunk, rows);
     }
 
-    private void pass(Spread on, int chunk, Slice rows, int to) {
-      program.copy(on.comm(), chunk, sums.on(rank, rows), sums.on(to, rows));
+    private void pass(Lane lane, int chunk, Slice rows, int to) {
+      program.copy(lane, chunk, sums.on(rank, rows), sums.on(to, rows));
+    }
+
+    private void passWithin(Spread on, int chunk, Slice rows) {
+      for (int place : groups.otherPlaces()) {
+        pass(on.comm(), chunk, rows, groups.member(groups.own(), place));
+      }
     }
 
     /// Receives the sums of the other owners, as they arrive.
@@ -367,7 +441,11 @@ final class ScatterPlanner {
       }
       for (int chunk = 0; chunk < chunks.count(); chunk++) {
         for (int owner : peers) {
-          output(on, chunk, chunks.rows(owner, chunk));
+          var rows = chunks.rows(owner, chunk);
+          output(on, chunk, rows);
+          if (method == Method.TWO_LEVEL && owner % groups.size() == groups.place()) {
+            passWithin(on, chunk, rows);
+          }
         }
       }
     }
@@ -379,7 +457,7 @@ final class ScatterPlanner {
           var rows = chunks.rows(owner, chunk);
           output(on, chunk, rows);
           if (step < ranks - 1) {
-            pass(on, chunk, rows, neighbors.next());
+            pass(on.comm(), chunk, rows, neighbors.next());
           }
         }
       }

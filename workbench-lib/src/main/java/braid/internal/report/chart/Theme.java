@@ -73,6 +73,7 @@ public final class Theme {
           "direct", new Color(0x44AA99),
           "ring", new Color(0xCC6677),
           "doubling", new Color(0x88CCEE),
+          "two-level", new Color(0x999933),
           "bulk", new Color(0xDDCC77));
 
   /// Colours of other series in the order of use.

@@ -48,6 +48,8 @@ public record StudyJson(
   /// ones have them all, since a default may change.
   private static final Map<String, Object> FIRST_VERSION =
       Map.of(
+          "groupRanks",
+          0,
           "boundaries",
           List.of(),
           "order",
@@ -63,6 +65,7 @@ public record StudyJson(
 
   private static final RecordJson JSON =
       new RecordJson()
+          .leavingOut(Overlap.class, Map.of("groupRanks", 0))
           .absent(Overlap.class, FIRST_VERSION)
           .leavingOut(HardwareReading.class, ReadingsJson.UNKNOWN)
           .leavingOut(Measured.class, Map.of("readings", List.of()))
