@@ -175,6 +175,7 @@ class GeneratedTimelinesTest {
       case "ring" -> splits.isEmpty() ? Overlap.ring() : Overlap.ring(Integer.parseInt(splits));
       case "doubling" ->
           splits.isEmpty() ? Overlap.doubling() : Overlap.doubling(Integer.parseInt(splits));
+      case "twoLevel" -> Overlap.twoLevel(Integer.parseInt(splits));
       case "bulk" -> Overlap.bulk();
       case "unfused" -> Overlap.unfused();
       default -> throw new AssertionError(found.group("how"));

@@ -328,6 +328,11 @@ final class GatherPlanner {
     /// Rank 0 of 4, `allGatherGemm`, `twoLevel(2)`:
     ///
     /// ```
+    /// across  > fetch 2 @2 >
+    ///         ^ begun @2                ^ read @1,2
+    /// within  | fetch 1 @1 | fetch 2 @1 >
+    ///         ^ begun @1   ^ landed 2 @1
+    /// gemm-0  | gemm own   | gemm 1     | gemm 2 |
     /// ```
     private List<Round> twoLevel() {
       var groups = Groups.of(gemm.overlap, rank, program.ranks());

@@ -268,6 +268,14 @@ final class ScatterPlanner {
     /// Rank 0 of 4, `gemmReduceScatter`, `twoLevel(2)`:
     ///
     /// ```
+    /// across  >                                | send 0 @2 >
+    ///                                          ^ begun @2
+    /// within           | send 0 @1 > send 0 @1 >
+    ///                  ^ begun @1
+    /// reduce                       | sum 0     | sum 0     | sum 0 |
+    ///                              ^ landed 0 @1           ^ landed 0 @2
+    ///                                          ^ landed 0 @1
+    /// gemm-0  | gemm 0 | gemm 1 @1 |
     /// ```
     private void twoLevel() {
       int piece = 0;
@@ -393,6 +401,24 @@ final class ScatterPlanner {
     ///                                                                             ^ landed 1 @2
     /// gemm-0       |gemm 0|gemm 1  |
     /// ... leaves out 3 of 11 units of time
+    /// ```
+    ///
+    /// Rank 0 of 4, `gemmAllReduce`, `twoLevel(2)`:
+    ///
+    /// ```
+    /// across       >                        |send 0@2>     |send 0@2>
+    ///                                       ^ begun @2
+    /// within              |send 0@1>send 0@1>
+    ///                     ^ begun @1
+    /// reduce                       |sum 0   |sum 0   |sum 0|
+    ///                              ^ landed 0 @1     ^ landed 0 @2
+    ///                                       ^ landed 0 @1
+    /// comm-spread                                          |send 0@1|send 0@1>
+    ///                                                               ^ landed 0 @2
+    /// finish                                               |copy 0  |copy 0  |copy 0|copy 0|
+    ///                                                               ^ landed 0 @1   ^ landed 0 @1
+    ///                                                                        ^ landed 0 @2
+    /// gemm-0       |gemm 0|gemm 1@1|
     /// ```
     ///
     /// Rank 0 of 3, `gemmAllReduce`, `ring()`:
