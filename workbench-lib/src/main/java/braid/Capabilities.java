@@ -19,8 +19,7 @@ import tech.tablesaw.api.Table;
 /// names the reason and the nearest one that is supported.
 public final class Capabilities {
   private static final String NEEDS_CUDA = "needs CUDA; on the host use native";
-  private static final String ROUNDS_BETWEEN_GROUPS =
-      "rounds the sums of the groups";
+  private static final String ROUNDS_BETWEEN_GROUPS = "rounds the sums of the groups";
 
   private Capabilities() {}
 

@@ -325,7 +325,7 @@ class CapabilitiesPageTest {
     var row = "| F11 | carrier pigeons |  | `attention: pigeons` | not run |  |\n";
     assertThat(untested(page + row, true)).containsExactly("attention: pigeons");
     assertThat(untested(page.replace(" two-level |", " three-level |"), true))
-        .hasSize(6 * Capabilities.kinds().size())
+        .hasSize(11 * Capabilities.kinds().size())
         .contains("attention-backward: ipc: three-level");
   }
 

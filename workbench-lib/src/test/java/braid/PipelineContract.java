@@ -4,6 +4,8 @@ import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.PipelineCases;
 import braid.internal.selftest.Sweep;
 import braid.model.GemmSpec.Pattern;
+import braid.model.Method;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -24,6 +26,18 @@ abstract class PipelineContract {
   @EnumSource(Pattern.class)
   void theHostMultipliesEveryTwoTypes(Pattern pattern) throws Exception {
     check(2, Sweep.oneOf(3, PipelineCases.mixed(pattern)));
+  }
+
+  /// 4 ranks are two groups of two, 6 are two of three.
+  @ParameterizedTest
+  @ValueSource(ints = {4, 6})
+  void twoLevelsInEveryTypeSizeFeatureAndOption(int ranks) throws Exception {
+    var rows =
+        Capabilities.host().stream().filter(row -> row.method() == Method.TWO_LEVEL).toList();
+    var cases = new ArrayList<>(PipelineCases.table(rows, ranks));
+    cases.addAll(PipelineCases.featuresAndOptions(rows, ranks));
+    cases.removeIf(each -> each.tuning().method() != Method.TWO_LEVEL);
+    check(ranks, Sweep.oneOf(6, cases));
   }
 
   @ParameterizedTest

@@ -99,6 +99,41 @@ class PipelineRefusedTest {
         });
   }
 
+  @Test
+  void groupsThatDoNotDivideTheRanksAreRefused() {
+    LocalRanks.run(
+        4,
+        world -> {
+          refused(
+              world,
+              SPEC,
+              Overlap.twoLevel(3),
+              "two-level exchanges rows within groups of 3 ranks, which must divide the 4 ranks; try"
+                  + " twoLevel(2) or direct() for 4 ranks");
+          refused(
+              world,
+              SPEC,
+              Overlap.twoLevel(8),
+              "two-level exchanges rows within groups of 8 ranks, which must divide the 4 ranks; try"
+                  + " twoLevel(4) or direct() for 4 ranks");
+          // On one host all ranks are one group.
+          try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(Overlap.twoLevel()).build()) {
+            assertThat(pipe.schedule())
+                .isEqualTo(Schedule.of(SPEC, Overlap.twoLevel(4), world.size()));
+          }
+        });
+    assertThatThrownBy(() -> Schedule.of(SPEC, Overlap.twoLevel(), 6))
+        .hasMessage(
+            "twoLevel() takes the ranks of a host, which only a pipeline or a tuner knows; try"
+                + " twoLevel(3) or direct() for 6 ranks");
+    assertThatThrownBy(() -> Schedule.of(SPEC, Overlap.twoLevel(2), 5))
+        .hasMessageEndingWith("which must divide the 5 ranks; try direct() for 5 ranks");
+    assertThatThrownBy(() -> Overlap.twoLevel(1))
+        .hasMessage("groupRanks must be 2 or more but were 1; try twoLevel(2), or direct()");
+    assertThatThrownBy(() -> Overlap.ring().groupRanks(2))
+        .hasMessage("only two-level has groupRanks but ring was given 2; try twoLevel(2)");
+  }
+
   private static void refused(ProcessGroup world, GemmSpec spec, Overlap tuning, String message) {
     assertThatThrownBy(() -> Pipeline.on(world).gemm(spec).overlap(tuning).build())
         .isInstanceOf(BraidException.class)

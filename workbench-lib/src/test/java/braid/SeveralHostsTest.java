@@ -19,6 +19,7 @@ import braid.model.Host;
 import braid.model.MemoryKind;
 import braid.model.Method;
 import braid.model.Overlap;
+import braid.schedule.Schedule;
 import braid.selftest.SelfTest;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -116,6 +117,38 @@ class SeveralHostsTest {
   }
 
   @Test
+  void groupsAreTheRanksOfAHostByDefault() {
+    var spec = GemmSpec.gemmReduceScatter(24, 16, 8);
+    LocalRanks.run(
+        TWO,
+        world -> {
+          try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.twoLevel()).build()) {
+            assertThat(pipe.schedule()).isEqualTo(Schedule.of(spec, Overlap.twoLevel(2), 4));
+            pipe.verify();
+          }
+        });
+    LocalRanks.run(
+        MIXED,
+        world ->
+            assertThatThrownBy(
+                    () -> Pipeline.on(world).gemm(spec).overlap(Overlap.twoLevel()).build())
+                .hasMessage(
+                    "twoLevel() needs hosts with the same number of consecutive ranks, 2 or more,"
+                        + " but group `world` has [b [0, 2], a [1, 3]]; try twoLevel(n) with groups"
+                        + " of your own, or direct()"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"aabb", "abab", "aabbcc"})
+  void twoLevelsAreRightOverSeveralHosts(String letters) {
+    var hosts = hosts(letters);
+    var rows =
+        Capabilities.host().stream().filter(row -> row.method() == Method.TWO_LEVEL).toList();
+    var cases = Sweep.oneOf(6, PipelineCases.table(rows, hosts.size()));
+    LocalRanks.run(hosts, world -> cases.forEach(each -> Contract.hold(each, world)));
+  }
+
+  @Test
   void everyFeatureAndOptionIsRightOverSeveralHosts() {
     var cases = Sweep.oneOf(12, PipelineCases.featuresAndOptions(Capabilities.host(), 3));
     LocalRanks.run(hosts("aab"), world -> cases.forEach(each -> Contract.hold(each, world)));
@@ -197,7 +230,8 @@ class SeveralHostsTest {
           for (var row : Capabilities.host()) {
             if (row.supported() && !row.pattern().beside()) {
               var overlap =
-                  Overlap.of(row.method(), row.method() == Method.PIPELINED ? 3 : 1)
+                  PipelineCases.tuning(
+                          row.method(), row.method() == Method.PIPELINED ? 3 : 1, hosts.size())
                       .over(row.transport());
               var spec = spec(row.pattern()).dtype(DType.FP32);
               try (var pipe = Pipeline.on(world).gemm(spec).overlap(overlap).build()) {

@@ -12,16 +12,19 @@ import braid.internal.selftest.PipelineCases;
 import braid.internal.selftest.TabledCase;
 import braid.model.ContextParallel;
 import braid.model.DType;
+import braid.model.GemmSpec.Pattern;
 import braid.model.MemoryKind;
 import braid.model.SelfCheck;
 import braid.model.Transport;
 import braid.selftest.SelfTest.Configuration;
 import braid.selftest.SelfTest.Row;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// Contents of a self-test, the same on all ranks, since it depends only on their common settings
 /// and on the backend's capabilities.
@@ -86,7 +89,10 @@ record SelfTestPlan(
 
   /// Returns rows for the cases of a memory kind that need more ranks.
   List<Row> needMoreRanks(MemoryKind kind, int ranks) {
-    return AttentionCase.missing(ranks).stream()
+    var patterns =
+        PipelineCases.missing(ranks).stream()
+            .flatMap(_ -> Arrays.stream(Pattern.values()).map(Pattern::toString));
+    return Stream.concat(AttentionCase.missing(ranks).stream(), patterns)
         .map(
             subject ->
                 unsupportedRow(
@@ -117,10 +123,11 @@ record SelfTestPlan(
   /// Returns the cases for a kind of memory, by configuration.
   SequencedMap<Configuration, List<TabledCase>> cases(
       MemoryKind kind,
-      List<Capabilities.Row> rows,
+      List<Capabilities.Row> supported,
       List<Capabilities.CollectiveRow> collectives,
       int ranks) {
     var all = new ArrayList<TabledCase>();
+    var rows = PipelineCases.possible(supported, ranks);
     if (quick) {
       all.addAll(PipelineCases.quick(rows, ranks));
       all.addAll(AttentionCase.quick(dtypes, ranks, random.seed()));

@@ -426,7 +426,8 @@ public record Overlap(
       near--;
     }
     var instead =
-        "%sdirect() for %d ranks".formatted(near > 1 ? "twoLevel(%d) or ".formatted(near) : "", ranks);
+        "%sdirect() for %d ranks"
+            .formatted(near > 1 ? "twoLevel(%d) or ".formatted(near) : "", ranks);
     throw new BraidException(
         groupRanks > 0
             ? "%s exchanges rows within groups of %d ranks, which must divide the %d ranks; try %s"
@@ -519,7 +520,9 @@ public record Overlap(
   public String toString() {
     var words = new ArrayList<String>();
     words.add(
-        groupRanks > 0 ? "%s with %d ranks per group".formatted(method, groupRanks) : method.toString());
+        groupRanks > 0
+            ? "%s with %d ranks per group".formatted(method, groupRanks)
+            : method.toString());
     if (method != Method.UNFUSED && method != Method.BULK) {
       words.add(counted(splits, "split"));
     }

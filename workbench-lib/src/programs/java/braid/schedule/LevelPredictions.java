@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/// Prints predicted times of methods by the number of rows, on 2 and 16 hosts of 8 GPUs. Not a test;
-/// run it by hand: `java -cp … braid.schedule.LevelPredictions`.
+/// Prints predicted times of methods by the number of rows, on 2 and 16 hosts of 8 GPUs. Not a
+/// test; run it by hand: `java -cp … braid.schedule.LevelPredictions`.
 final class LevelPredictions {
   private static final Machine MACHINE = Machine.named("h200x8x4hosts");
   private static final int RANKS_PER_HOST = 8;
@@ -42,8 +42,7 @@ final class LevelPredictions {
         "--:|".repeat(tunings.size()));
     for (int hosts : List.of(2, 16)) {
       for (var pattern :
-          List.of(
-              Pattern.ALL_GATHER_GEMM, Pattern.GEMM_REDUCE_SCATTER, Pattern.GEMM_ALL_REDUCE)) {
+          List.of(Pattern.ALL_GATHER_GEMM, Pattern.GEMM_REDUCE_SCATTER, Pattern.GEMM_ALL_REDUCE)) {
         for (int rows : ROWS) {
           var cells = new ArrayList<String>();
           var spec = spec(pattern, rows).dtype(DType.BF16);

@@ -6,6 +6,7 @@ import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.GemmSpec;
+import braid.model.GemmSpec.Pattern;
 import braid.model.Overlap;
 import braid.model.TokenLayout;
 import java.util.ArrayList;
@@ -15,6 +16,7 @@ import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -124,6 +126,34 @@ final class ScheduleCheckTest {
         }
         assertThat(arrived[host]).as("host %d of %d", host, hosts).isEqualTo(spec.m() - own);
       }
+    }
+  }
+
+  /// Rows of the input cross to each other group once, and so do partial sums; sums of an
+  /// all-reduce cross once more.
+  @ParameterizedTest
+  @CsvSource({"4, 2", "6, 3", "8, 2", "16, 8", "64, 8", "128, 8"})
+  void twoLevelsCrossBetweenGroupsOnce(int ranks, int size) {
+    int rows = 3 * ranks + 5;
+    for (var pattern : Pattern.values()) {
+      var spec = ScheduleCases.spec(pattern, rows, ranks, ranks, rows);
+      var schedule = Schedule.of(spec, Overlap.twoLevel(size, 2), ranks);
+      assertThat(schedule.findings()).as("%s", spec).isEmpty();
+      long crossed = 0;
+      for (int rank = 0; rank < ranks; rank++) {
+        for (var step : schedule.steps(rank)) {
+          if (step instanceof Step.Copy copy) {
+            for (var move : copy.moves()) {
+              boolean inside = move.from().rank() / size == move.to().rank() / size;
+              crossed += inside ? 0 : move.from().rows();
+            }
+          }
+        }
+      }
+      long once = rows * (ranks / size - 1L);
+      assertThat(crossed)
+          .as("%s", spec)
+          .isEqualTo(pattern == Pattern.GEMM_ALL_REDUCE ? 2 * once : once);
     }
   }
 

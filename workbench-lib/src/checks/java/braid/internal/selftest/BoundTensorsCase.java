@@ -11,6 +11,7 @@ import braid.internal.rank.Closing;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
+import braid.model.Overlap;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
 import java.util.ArrayDeque;
@@ -143,7 +144,7 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
   }
 
   private List<Part> parts() {
-    var schedule = Schedule.of(pipeline.spec(), pipeline.tuning(), 1);
+    var schedule = Schedule.of(pipeline.spec(), Overlap.unfused(), 1);
     return Arrays.stream(Part.values())
         .filter(part -> schedule.port(part.port()).isPresent())
         .toList();

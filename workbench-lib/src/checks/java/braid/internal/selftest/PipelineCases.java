@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /// Cases of the contract of all pipelines.
 public final class PipelineCases {
@@ -97,13 +98,28 @@ public final class PipelineCases {
     return tuning(row.method(), splits, ranks).over(row.transport());
   }
 
-  /// Returns a method in that number of chunks; in two levels with two groups, or groups of two, if
-  /// the ranks allow several of them.
+  /// Returns a method in that number of chunks; two levels with as few groups as possible, but
+  /// several if the ranks allow them.
   public static Overlap tuning(Method method, int splits, int ranks) {
     var tuning = Overlap.of(method, splits);
     return method == Method.TWO_LEVEL && ranks > 1
-        ? tuning.groupRanks(ranks % 2 > 0 ? ranks : ranks % 3 > 0 ? 2 : ranks / 2)
+        ? tuning.groupRanks(groupSizes(ranks).max().orElse(ranks))
         : tuning;
+  }
+
+  private static IntStream groupSizes(int ranks) {
+    return IntStream.range(2, ranks).filter(size -> ranks % size == 0);
+  }
+
+  /// Returns the rows without the methods that the number of ranks does not allow: two levels need
+  /// several groups of several ranks.
+  public static List<Capabilities.Row> possible(List<Capabilities.Row> rows, int ranks) {
+    return rows.stream().filter(row -> !missing(ranks).contains(row.method())).toList();
+  }
+
+  /// Returns the methods that the number of ranks does not allow.
+  public static List<Method> missing(int ranks) {
+    return groupSizes(ranks).findAny().isPresent() ? List.of() : List.of(Method.TWO_LEVEL);
   }
 
   private static List<GemmSpec> sizes(Pattern pattern, int ranks) {

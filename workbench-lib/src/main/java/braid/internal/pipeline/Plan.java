@@ -22,7 +22,6 @@ import braid.internal.work.Work;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GroupAborted;
-import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Place;
 import braid.model.Problem;

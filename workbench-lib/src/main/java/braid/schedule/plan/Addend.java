@@ -17,8 +17,8 @@ public sealed interface Addend {
     return new Sum(IntStream.range(0, ranks).<Addend>mapToObj(OfRank::new).toList());
   }
 
-  /// Returns the sum of an owner's rows, as a method adds it. A ring adds from the owner's successor
-  /// around to the owner. In two levels the parts are the sums of the groups.
+  /// Returns the sum of an owner's rows, as a method adds it. A ring adds from the owner's
+  /// successor around to the owner. In two levels the parts are the sums of the groups.
   static Sum of(Overlap overlap, int owner, int ranks) {
     return switch (overlap.method()) {
       case PIPELINED, DIRECT, DOUBLING, BULK, UNFUSED -> inOrder(ranks);

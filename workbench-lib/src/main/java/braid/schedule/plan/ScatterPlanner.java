@@ -23,7 +23,8 @@ import java.util.stream.Stream;
 /// other data. Every rank has partial sums of all rows; each row's owner gets its sum. Each rank
 /// pushes: it copies its partial sums into the owner's inbox, which has a slot per rank, and the
 /// owner adds them. All methods add in ascending order of ranks, except the ring, which adds at
-/// each hop, and two levels, in which a group first adds what crosses to another one. Partial sums of an FP8 output are BF16: the owner rounds the finished sum.
+/// each hop, and two levels, in which a group first adds what crosses to another one. Partial sums
+/// of an FP8 output are BF16: the owner rounds the finished sum.
 ///
 /// In an all-reduce, owners then send their sums to all ranks. They send only sums: bias,
 /// activation and accumulation are each rank's own work, on the same rounded sum as in one shot.
@@ -262,8 +263,8 @@ final class ScatterPlanner {
     }
 
     /// In two levels, the rank's own group last: each group adds its parts of a group's rows. For
-    /// each owner the member at its place does so, and sends it the sum, which crosses once. The owner
-    /// adds the sums of all groups.
+    /// each owner the member at its place does so, and sends it the sum, which crosses once. The
+    /// owner adds the sums of all groups.
     ///
     /// Rank 0 of 4, `gemmReduceScatter`, `twoLevel(2)`:
     ///
@@ -288,8 +289,7 @@ final class ScatterPlanner {
                 comm,
                 chunk,
                 partial.on(rank, chunks.rows(owner, chunk)),
-                inbox(
-                    groups.member(groups.own(), place), groups.counterpart(group), owner, chunk));
+                inbox(groups.member(groups.own(), place), groups.counterpart(group), owner, chunk));
           }
           add(group, chunk);
         }
@@ -302,7 +302,8 @@ final class ScatterPlanner {
       var rows = chunks.rows(owner, chunk);
       var parts =
           groups.members(group).stream()
-              .map(slot -> slot == owner ? partial.on(rank, rows) : inbox(rank, slot, owner, chunk));
+              .map(
+                  slot -> slot == owner ? partial.on(rank, rows) : inbox(rank, slot, owner, chunk));
       if (groups.count() == 1) {
         finish(chunk, rows, parts.toList());
         return;
@@ -439,9 +440,7 @@ final class ScatterPlanner {
       switch (method) {
         case RING -> pass(on.comm(), chunk, rows, neighbors.next());
         case TWO_LEVEL -> {
-          groups
-              .others()
-              .forEach(group -> pass(across, chunk, rows, groups.counterpart(group)));
+          groups.others().forEach(group -> pass(across, chunk, rows, groups.counterpart(group)));
           passWithin(on, chunk, rows);
         }
         default -> peers.forEach(peer -> pass(on.comm(), chunk, rows, peer));
