@@ -19,14 +19,17 @@ import braid.model.Host;
 import braid.model.MemoryKind;
 import braid.model.Method;
 import braid.model.Overlap;
+import braid.model.Tuning;
 import braid.schedule.Schedule;
 import braid.selftest.SelfTest;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
@@ -136,6 +139,36 @@ class SeveralHostsTest {
                     "twoLevel() needs hosts with the same number of consecutive ranks, 2 or more,"
                         + " but group `world` has [b [0, 2], a [1, 3]]; try twoLevel(n) with groups"
                         + " of your own, or direct()"));
+  }
+
+  /// On one host every size of a group is tried if it is asked for, and none otherwise.
+  @Test
+  void aSearchTriesGroupsOfTheRanksOfAHost() {
+    var spec = GemmSpec.allGatherGemm(24, 16, 8);
+    LocalRanks.run(TWO, world -> assertThat(groupSizes(world, spec)).containsOnly(2));
+    LocalRanks.run(MIXED, world -> assertThat(groupSizes(world, spec)).isEmpty());
+    LocalRanks.run(
+        8,
+        world -> {
+          assertThat(groupSizes(world, spec)).isEmpty();
+          var asked = new Grid(world, null);
+          asked.methods(List.of(Method.TWO_LEVEL));
+          assertThat(groupSizes(asked.all(spec))).containsExactlyInAnyOrder(2, 4);
+        });
+  }
+
+  private static Set<Integer> groupSizes(ProcessGroup world, GemmSpec spec) {
+    var grid = new Grid(world, null);
+    grid.whole();
+    return groupSizes(grid.all(spec));
+  }
+
+  private static Set<Integer> groupSizes(List<Tuning> tunings) {
+    return tunings.stream()
+        .map(Overlap.class::cast)
+        .filter(overlap -> overlap.method() == Method.TWO_LEVEL)
+        .map(Overlap::groupRanks)
+        .collect(Collectors.toSet());
   }
 
   @ParameterizedTest

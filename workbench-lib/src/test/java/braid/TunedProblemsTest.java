@@ -397,6 +397,9 @@ class TunedProblemsTest {
                               .methods(ContextParallel.Method.TWO_LEVEL)))
               .isEqualTo(
                   "two-level needs a number of ranks that can be divided into groups but group `world` has 3; leave it out");
+          assertThat(refusal(() -> Tuner.on(world).gemm(GEMM).methods(Method.TWO_LEVEL)))
+              .isEqualTo(
+                  "two-level needs a number of ranks that can be divided into groups but group `world` has 3; leave it out");
           assertThat(refusal(() -> Tuner.on(world).attention(ATTENTION).splits(1, 22).run()))
               .startsWith("splits must be 1..21");
           assertThat(refusal(() -> Tuner.on(world).methods(ContextParallel.Method.UNFUSED)))

@@ -129,6 +129,11 @@ class TwoHostsTest {
           .as(method)
           .contains("verified");
     }
+    // Groups are the ranks of each host.
+    assertThat(
+            result(
+                "Pipeline.on(world).gemm(GemmSpec.gemmAllReduce(96, 24, 16)).overlap(Overlap.twoLevel()).build().verify().toString()"))
+        .contains("verified");
     assertThat(
             result(
                 "Pipeline.on(world).attention(AttentionSpec.of(96, 4, 8).causal()).overlap(ContextParallel.ring()).build().verify().toString()"))
