@@ -3,6 +3,7 @@ package braid.export;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.internal.selftest.PipelineCases;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.Collective;
@@ -171,7 +172,11 @@ class ChakraExportTest {
                             method ->
                                 Stream.of(2, 3, 5)
                                     .map(
-                                        ranks -> Schedule.of(spec, Overlap.of(method, 2), ranks))));
+                                        ranks ->
+                                            Schedule.of(
+                                                spec,
+                                                PipelineCases.tuning(method, 2, ranks),
+                                                ranks))));
     var attention = AttentionSpec.of(64, 4, 8).causal();
     var others =
         Stream.of(
