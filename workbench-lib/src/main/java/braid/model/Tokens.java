@@ -250,13 +250,13 @@ public record Tokens(List<Run> runs) {
     return run.first + (row - run.row) * run.step;
   }
 
-  /// Returns the end of the rows from `row` on that are all padding, or all not, as `row` is. Each
-  /// row has a token.
+  /// Returns the end of the rows from `row` on that are all padding, or all not, as `row` is; at
+  /// most the next row without a token, or a later one.
   public long endOfKind(AttentionSpec spec, long row) {
     boolean padding = spec.isPadding(at(row));
     var packing = spec.packing();
     long end = row;
-    while (end < endRow() && spec.isPadding(at(end)) == padding) {
+    while (has(end) && spec.isPadding(at(end)) == padding) {
       long position = at(end);
       end = rowsBefore(padding ? packing.skipPadding(position) : packing.nextPadding(position));
     }

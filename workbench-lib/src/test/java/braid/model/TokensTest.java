@@ -30,6 +30,16 @@ class TokensTest {
   }
 
   @Test
+  void tokensOfAKindEndAtRowsWithoutTokens() {
+    var spec = AttentionSpec.of(60, 1, 1).packed(new int[] {0, 20, 37}, new int[] {0, 23, 60});
+    // Tokens of the first sequence, three rows without a token, then a token and padding.
+    var tokens = new Tokens(List.of(new Tokens.Run(0, 6, 3, 1), new Tokens.Run(6, 39, 5, 1)));
+    assertThat(tokens.endOfKind(spec, 0)).isGreaterThanOrEqualTo(3);
+    assertThat(tokens.endOfKind(spec, 6)).isEqualTo(7);
+    assertThat(tokens.endOfKind(spec, 7)).isEqualTo(11);
+  }
+
+  @Test
   void runsThatFallAreRefused() {
     assertThatThrownBy(() -> new Tokens(List.of(new Run(0, 4, 2), new Run(2, 5, 1))))
         .isInstanceOf(BraidException.class)
