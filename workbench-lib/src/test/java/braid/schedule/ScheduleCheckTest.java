@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -54,6 +55,20 @@ final class ScheduleCheckTest {
         assertThat(Schedule.of(masked.backward(), how, ranks).findings()).as("%s", how).isEmpty();
       }
     }
+  }
+
+  /// Some chunks of a ring have only rows between the sequences that a rank sees.
+  @Test
+  void manySequencesInManyChunksHaveNoMistake() {
+    var spec =
+        AttentionSpec.of(114, 4, 8)
+            .kvHeads(2)
+            .causal()
+            .packed(IntStream.rangeClosed(0, 12).map(i -> i * 114 / 12).toArray())
+            .layout(TokenLayout.PER_SEQUENCE);
+    var ring = ContextParallel.ring().splits(30);
+    assertThat(Schedule.of(spec, ring, 5).findings()).isEmpty();
+    assertThat(Schedule.of(spec.backward(), ring, 5).findings()).isEmpty();
   }
 
   @Test

@@ -257,6 +257,9 @@ final class FetchedKeys {
       var all = new Slice(start, seen.getLast().endRow() - start);
       if (all.length() <= 2 * seen.stream().mapToLong(Tokens.Run::length).sum()) {
         var rows = all.part(how.splits(), chunk);
+        if (seen.stream().noneMatch(run -> Slice.rows(run).overlaps(rows))) {
+          return List.of();
+        }
         parts = runs.stream().map(run -> run.inRows(rows.start(), rows.end()));
       }
     }
