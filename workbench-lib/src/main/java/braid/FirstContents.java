@@ -24,8 +24,8 @@ final class FirstContents {
           // The same on all ranks, since their columns are the same unless they gather.
           case BIAS -> tensor.fillIntegers(BIAS_SEED);
           case BESIDE_INPUT -> tensor.fillIntegers(BESIDE_SEED + rank);
-          case QUERY -> tensor.fillIntegers(QUERY_SEED + rank);
-          case KEY -> tensor.fillIntegers(KEY_SEED + rank);
+          case QUERY, QKV -> tensor.fillIntegers(QUERY_SEED + rank);
+          case KEY, KV -> tensor.fillIntegers(KEY_SEED + rank);
           case VALUE -> tensor.fillIntegers(VALUE_SEED + rank);
           case OUTPUT_GRADIENT -> tensor.fillIntegers(OUTPUT_GRADIENT_SEED + rank);
           default -> tensor.fill(0);

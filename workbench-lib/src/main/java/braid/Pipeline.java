@@ -45,7 +45,7 @@ import org.jspecify.annotations.Nullable;
 /// together, alone or as a link of a [Chain].
 public final class Pipeline implements Chainable, AutoCloseable {
   private static final List<Part> OF_FORWARD =
-      List.of(Part.QUERY, Part.KEY, Part.VALUE, Part.OUTPUT, Part.LSE);
+      List.of(Part.QUERY, Part.KEY, Part.VALUE, Part.KV, Part.QKV, Part.OUTPUT, Part.LSE);
 
   private final Builder recipe;
   private final PlanLease lease;
@@ -123,7 +123,9 @@ public final class Pipeline implements Chainable, AutoCloseable {
             "the problem is `%s` but the forward pass is `%s`; leave attention(...) out"
                 .formatted(problem, spec));
       }
-      OF_FORWARD.forEach(part -> forward.lease.bind(part, bindings));
+      OF_FORWARD.stream()
+          .filter(part -> forward.lease.plan().view(part).isPresent())
+          .forEach(part -> forward.lease.bind(part, bindings));
       return this;
     }
 
@@ -256,6 +258,17 @@ public final class Pipeline implements Chainable, AutoCloseable {
       return bind(Part.VALUE, tensor);
     }
 
+    /// Sets the tensor to read the fused key and value from; see [#input]. Other ranks read it.
+    public Builder kv(Tensor tensor) {
+      return bind(Part.KV, tensor);
+    }
+
+    /// Sets the tensor to read the fused query, key and value from; see [#input]. Other ranks read
+    /// it.
+    public Builder qkv(Tensor tensor) {
+      return bind(Part.QKV, tensor);
+    }
+
     /// Sets the tensor to write the log-sum-exp to; see [#input]. The gradients read it.
     public Builder lse(Tensor tensor) {
       return bind(Part.LSE, tensor);
@@ -279,6 +292,16 @@ public final class Pipeline implements Chainable, AutoCloseable {
     /// Sets the tensor to write the value's gradient to; see [#input].
     public Builder valueGradient(Tensor tensor) {
       return bind(Part.VALUE_GRADIENT, tensor);
+    }
+
+    /// Sets the tensor to write the fused gradients of key and value to; see [#input].
+    public Builder kvGradient(Tensor tensor) {
+      return bind(Part.KV_GRADIENT, tensor);
+    }
+
+    /// Sets the tensor to write the fused gradients of query, key and value to; see [#input].
+    public Builder qkvGradient(Tensor tensor) {
+      return bind(Part.QKV_GRADIENT, tensor);
     }
 
     private Builder bind(Part part, Tensor tensor) {
@@ -540,6 +563,18 @@ public final class Pipeline implements Chainable, AutoCloseable {
     return tensor(Part.VALUE);
   }
 
+  /// Returns key and value of this rank's tokens, if they are fused: a row per token of `kvHeads` ×
+  /// `headSize` numbers of the key, then as many of the value.
+  public TensorView kv() {
+    return tensor(Part.KV);
+  }
+
+  /// Returns query, key and value of this rank's tokens, if they are fused: a row per token of
+  /// `heads` × `headSize` numbers of the query, then the columns of [#kv].
+  public TensorView qkv() {
+    return tensor(Part.QKV);
+  }
+
   /// Returns the log-sum-exp of the scores of this rank's tokens, of the last run: a number per
   /// head, in FP32. The gradients read it.
   public TensorView lse() {
@@ -565,6 +600,16 @@ public final class Pipeline implements Chainable, AutoCloseable {
   /// Returns the gradient of the value of this rank's tokens, of the last run; see [#keyGradient].
   public TensorView valueGradient() {
     return tensor(Part.VALUE_GRADIENT);
+  }
+
+  /// Returns the gradients of the last run of fused key and value, in the columns of [#kv].
+  public TensorView kvGradient() {
+    return tensor(Part.KV_GRADIENT);
+  }
+
+  /// Returns the gradients of the last run of fused query, key and value, in the columns of [#qkv].
+  public TensorView qkvGradient() {
+    return tensor(Part.QKV_GRADIENT);
   }
 
   /// Returns the largest absolute value of the output on all ranks in the last run, before it was

@@ -8,6 +8,7 @@ import braid.PlainAttention.Expected;
 import braid.PlainAttention.Gradients;
 import braid.PlainAttention.Inputs;
 import braid.internal.selftest.AttentionCase;
+import braid.internal.selftest.PartColumns;
 import braid.internal.selftest.Sweep;
 import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
@@ -19,6 +20,7 @@ import braid.model.Timing;
 import braid.model.TokenLayout;
 import braid.model.Tokens;
 import braid.model.VerificationFailed;
+import braid.schedule.Part;
 import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
@@ -55,21 +57,21 @@ class AttentionGradientTest {
     int columns = spec.heads() * spec.headSize();
     int kvColumns = spec.kvHeads() * spec.headSize();
     compare(
-        backward.queryGradient().toFloats(),
+        PartColumns.of(spec, Part.QUERY_GRADIENT).load(backward),
         expected.query(),
         positions,
         columns,
         mostError,
         "query gradient of " + description);
     compare(
-        backward.keyGradient().toFloats(),
+        PartColumns.of(spec, Part.KEY_GRADIENT).load(backward),
         expected.key(),
         positions,
         kvColumns,
         mostError,
         "key gradient of " + description);
     compare(
-        backward.valueGradient().toFloats(),
+        PartColumns.of(spec, Part.VALUE_GRADIENT).load(backward),
         expected.value(),
         positions,
         kvColumns,

@@ -8,11 +8,13 @@ import braid.PlainAttention.Expected;
 import braid.PlainAttention.Inputs;
 import braid.evidence.ProfileSet;
 import braid.internal.selftest.AttentionCase;
+import braid.internal.selftest.PartColumns;
 import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
 import braid.model.DType;
+import braid.model.Fused;
 import braid.model.Overlap;
 import braid.model.Stage;
 import braid.model.Timing;
@@ -20,6 +22,7 @@ import braid.model.TokenLayout;
 import braid.model.Tokens;
 import braid.model.Transport;
 import braid.model.VerificationFailed;
+import braid.schedule.Part;
 import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
@@ -61,11 +64,12 @@ class AttentionTest {
     var spec = (AttentionSpec) attention.problem();
     var mine = PlainAttention.positions(spec, attention.group().size(), attention.group().rank());
     int kv = spec.kvHeads() * spec.headSize();
-    attention
-        .query()
-        .copyFrom(PlainAttention.rows(inputs.query(), mine, spec.heads() * spec.headSize()));
-    attention.key().copyFrom(PlainAttention.rows(inputs.key(), mine, kv));
-    attention.value().copyFrom(PlainAttention.rows(inputs.value(), mine, kv));
+    PartColumns.of(spec, Part.QUERY)
+        .store(
+            attention, PlainAttention.rows(inputs.query(), mine, spec.heads() * spec.headSize()));
+    PartColumns.of(spec, Part.KEY).store(attention, PlainAttention.rows(inputs.key(), mine, kv));
+    PartColumns.of(spec, Part.VALUE)
+        .store(attention, PlainAttention.rows(inputs.value(), mine, kv));
   }
 
   static void check(Pipeline attention, Expected expected, double mostError, String description) {
@@ -136,6 +140,18 @@ class AttentionTest {
             .causal()
             .packed(0, 11, 21, 30, 70, 80, 90, 93, 105, 116, 127, 138, 150)
             .layout(TokenLayout.PER_SEQUENCE));
+    for (var fused : List.of(Fused.KV, Fused.QKV)) {
+      var zigzag = AttentionSpec.of(60, 6, 4).kvHeads(2).layout(TokenLayout.ZIGZAG).fused(fused);
+      specs.add(zigzag);
+      specs.add(zigzag.causal());
+      specs.add(zigzag.causal().window(9).layout(TokenLayout.CONTIGUOUS));
+      specs.add(zigzag.causal().layout(TokenLayout.STRIPED));
+      specs.add(
+          zigzag
+              .causal()
+              .packed(new int[] {0, 20, 37}, new int[] {0, 23, 60})
+              .layout(TokenLayout.PER_SEQUENCE));
+    }
     return specs;
   }
 
@@ -209,6 +225,7 @@ class AttentionTest {
                   1 + random.nextInt(16))
               .kvHeads(kvHeads)
               .layout(OF_ONE_SEQUENCE.get(random.nextInt(2)))
+              .fused(Fused.values()[random.nextInt(3)])
               .dtype(
                   List.of(DType.FP32, DType.FP32, DType.BF16, DType.FP16).get(random.nextInt(4)));
       if (random.nextBoolean()) {

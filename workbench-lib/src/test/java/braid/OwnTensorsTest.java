@@ -114,11 +114,15 @@ class OwnTensorsTest {
           case QUERY,
               KEY,
               VALUE,
+              KV,
+              QKV,
               LSE,
               OUTPUT_GRADIENT,
               QUERY_GRADIENT,
               KEY_GRADIENT,
-              VALUE_GRADIENT ->
+              VALUE_GRADIENT,
+              KV_GRADIENT,
+              QKV_GRADIENT ->
               throw new AssertionError(part);
         };
   }

@@ -8,6 +8,7 @@ import braid.model.BraidException;
 import braid.model.ChunkOrder;
 import braid.model.ContextParallel;
 import braid.model.DType;
+import braid.model.Fused;
 import braid.model.GemmSpec;
 import braid.model.Link;
 import braid.model.MemoryKind;
@@ -94,7 +95,8 @@ class RecordsTest {
                 TokenLayout.CONTIGUOUS,
                 0.25f,
                 DType.FP32,
-                Packing.single(8)));
+                Packing.single(8),
+                Fused.NONE));
     assertThat(GemmSpec.DEFAULT_DTYPE).isEqualTo(DType.FP32);
     assertThat(Link.DEFAULT).isEqualTo(Link.parse("0.25GB/s,20us"));
   }

@@ -12,7 +12,8 @@ import java.util.SequencedMap;
 /// output and the log-sum-exp (LSE) of its tokens. A tensor has a row per token. A row of the query
 /// and of the output has `heads` × `headSize` numbers, one of key and value `kvHeads` × `headSize`,
 /// one of the LSE `heads` numbers in fp32. Query head h uses key and value head h / (`heads` /
-/// `kvHeads`).
+/// `kvHeads`). Query, key and value may be columns of one tensor, as one GEMM writes them: see
+/// [Fused].
 ///
 /// The result equals this unfused code, for every tuning:
 ///
@@ -41,6 +42,7 @@ import java.util.SequencedMap;
 /// @param scale factor of the scores
 /// @param dtype type of query, key, value and output
 /// @param packing sequences that do not see each other, and padding; one sequence by default
+/// @param fused tensors whose columns are in one tensor; none by default
 public record AttentionSpec(
     int sequence,
     int heads,
@@ -51,7 +53,8 @@ public record AttentionSpec(
     TokenLayout layout,
     float scale,
     DType dtype,
-    Packing packing)
+    Packing packing,
+    Fused fused)
     implements Problem {
   public static final DType DEFAULT_DTYPE = DType.FP32;
 
@@ -117,7 +120,8 @@ public record AttentionSpec(
         DEFAULT_LAYOUT,
         defaultScale(headSize),
         DEFAULT_DTYPE,
-        Packing.single(sequence));
+        Packing.single(sequence),
+        Fused.NONE);
   }
 
   /// Returns the attention among the first tokens only, such as one that is quick to verify.
@@ -132,51 +136,61 @@ public record AttentionSpec(
         layout,
         scale,
         dtype,
-        packing.first(tokens));
+        packing.first(tokens),
+        fused);
   }
 
   /// Returns the same attention with other numbers of heads, such as the attention of some of the
   /// heads.
   public AttentionSpec heads(int count, int kvCount) {
     return new AttentionSpec(
-        sequence, count, kvCount, headSize, isCausal, window, layout, scale, dtype, packing);
+        sequence, count, kvCount, headSize, isCausal, window, layout, scale, dtype, packing, fused);
   }
 
   /// Sets the number of heads of key and value; each is shared by a group of query heads.
   public AttentionSpec kvHeads(int count) {
     return new AttentionSpec(
-        sequence, heads, count, headSize, isCausal, window, layout, scale, dtype, packing);
+        sequence, heads, count, headSize, isCausal, window, layout, scale, dtype, packing, fused);
   }
 
   /// Lets a query see only its own and earlier positions.
   public AttentionSpec causal() {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, true, window, layout, scale, dtype, packing);
+        sequence, heads, kvHeads, headSize, true, window, layout, scale, dtype, packing, fused);
   }
 
   /// Limits causal attention to the last `positions`, the query's own included. Ranks then exchange
   /// only the positions that a query sees.
   public AttentionSpec window(int positions) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, positions, layout, scale, dtype, packing);
+        sequence, heads, kvHeads, headSize, isCausal, positions, layout, scale, dtype, packing,
+        fused);
   }
 
   /// Sets the division of the tokens among the ranks.
   public AttentionSpec layout(TokenLayout other) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, window, other, scale, dtype, packing);
+        sequence, heads, kvHeads, headSize, isCausal, window, other, scale, dtype, packing, fused);
   }
 
   /// Sets the factor of the scores; 1 / sqrt(`headSize`) by default.
   public AttentionSpec scale(float factor) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, window, layout, factor, dtype, packing);
+        sequence, heads, kvHeads, headSize, isCausal, window, layout, factor, dtype, packing,
+        fused);
   }
 
   /// Sets the type of query, key, value and output. The LSE is FP32.
   public AttentionSpec dtype(DType other) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, other, packing);
+        sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, other, packing, fused);
+  }
+
+  /// Makes key and value, and the query too, columns of one tensor; so are their gradients.
+  public AttentionSpec fused(Fused tensors) {
+    return new AttentionSpec(
+        sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, dtype, packing,
+        tensors);
   }
 
   /// Divides the tokens into sequences that do not see each other.
@@ -220,7 +234,8 @@ public record AttentionSpec(
         TokenLayout.PER_SEQUENCE,
         scale,
         dtype,
-        Packing.equal(count, sequence));
+        Packing.equal(count, sequence),
+        fused);
   }
 
   private static List<Integer> list(int[] numbers) {
@@ -229,7 +244,7 @@ public record AttentionSpec(
 
   private AttentionSpec packed(Packing other) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, dtype, other);
+        sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, dtype, other, fused);
   }
 
   /// Returns the first position that a query at `position` sees. It never falls as the position
@@ -343,6 +358,9 @@ public record AttentionSpec(
     if (scale != defaultScale(headSize)) {
       columns.put("scale", Float.toString(scale));
     }
+    if (fused != Fused.NONE) {
+      columns.put("fused", fused.toString());
+    }
     return columns;
   }
 
@@ -377,6 +395,9 @@ public record AttentionSpec(
     text.append(' ').append(layout);
     if (scale != defaultScale(headSize)) {
       text.append(" scale=").append(scale);
+    }
+    if (fused != Fused.NONE) {
+      text.append(" fused=").append(fused);
     }
     return text.toString();
   }

@@ -3,6 +3,7 @@ package braid.schedule;
 import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.DType;
+import braid.model.Fused;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.model.Problem;
@@ -36,6 +37,10 @@ public enum Part {
   KEY(true, false),
   /// The value of this rank's tokens.
   VALUE(true, false),
+  /// The key and the value of this rank's tokens, in one tensor.
+  KV(true, false),
+  /// The query, the key and the value of this rank's tokens, in one tensor.
+  QKV(true, false),
   /// The log-sum-exp of the scores of this rank's tokens.
   LSE(false, false),
   /// The gradient of the output of this rank's tokens.
@@ -45,7 +50,11 @@ public enum Part {
   /// The gradient of the key of this rank's tokens, from the queries of all ranks.
   KEY_GRADIENT(false, false),
   /// The gradient of the value of this rank's tokens, from the queries of all ranks.
-  VALUE_GRADIENT(false, false);
+  VALUE_GRADIENT(false, false),
+  /// The gradients of the key and the value of this rank's tokens, in one tensor.
+  KV_GRADIENT(false, false),
+  /// The gradients of the query, the key and the value of this rank's tokens, in one tensor.
+  QKV_GRADIENT(false, false);
 
   /// Name of the buffer for the largest magnitude of an fp8 output. This buffer is not a port.
   public static final String AMAX = "amax";
@@ -136,8 +145,35 @@ public enum Part {
     return switch (this) {
       case QUERY, OUTPUT, OUTPUT_GRADIENT, QUERY_GRADIENT -> (long) spec.heads() * spec.headSize();
       case KEY, VALUE, KEY_GRADIENT, VALUE_GRADIENT -> (long) spec.kvHeads() * spec.headSize();
+      case KV, KV_GRADIENT -> 2L * spec.kvHeads() * spec.headSize();
+      case QKV, QKV_GRADIENT -> (spec.heads() + 2L * spec.kvHeads()) * spec.headSize();
       case LSE -> spec.heads();
       default -> throw noSuchPart(spec);
+    };
+  }
+
+  /// Returns the tensor of an attention that has the columns of this part: this part, or one in
+  /// which it is fused with others.
+  public Part tensor(AttentionSpec spec) {
+    boolean all = spec.fused() == Fused.QKV;
+    return switch (this) {
+      case QUERY -> all ? QKV : this;
+      case KEY, VALUE -> all ? QKV : spec.fused() == Fused.KV ? KV : this;
+      case QUERY_GRADIENT -> all ? QKV_GRADIENT : this;
+      case KEY_GRADIENT, VALUE_GRADIENT ->
+          all ? QKV_GRADIENT : spec.fused() == Fused.KV ? KV_GRADIENT : this;
+      default -> this;
+    };
+  }
+
+  /// Returns the columns of [#tensor] that are this part.
+  public Slice columnsOfTensor(AttentionSpec spec) {
+    long own = columns(spec);
+    long all = tensor(spec).columns(spec);
+    return switch (this) {
+      case KEY, KEY_GRADIENT -> new Slice(all == own ? 0 : all - 2 * own, own);
+      case VALUE, VALUE_GRADIENT -> new Slice(all - own, own);
+      default -> new Slice(0, own);
     };
   }
 

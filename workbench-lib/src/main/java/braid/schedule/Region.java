@@ -3,8 +3,9 @@ package braid.schedule;
 import braid.model.BraidException;
 import braid.model.Tokens;
 
-/// Consecutive rows of a buffer on one rank; there may be none. Copies may take consecutive columns
-/// of them; all other steps take all columns.
+/// Consecutive rows of a buffer on one rank; there may be none. Copies, sums without a finish, and
+/// query, key and value of attention may take consecutive columns of them; all other steps take all
+/// columns.
 public record Region(Buffer buffer, int rank, long row, long rows, long column, long columns) {
   public Region {
     if (row < 0 || rows < 0 || row + rows > buffer.rows(rank)) {

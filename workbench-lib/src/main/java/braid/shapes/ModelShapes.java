@@ -8,6 +8,7 @@ import static braid.model.GemmSpec.gemmReduceScatter;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.DType;
+import braid.model.Fused;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
 import braid.model.TokenLayout;
@@ -47,7 +48,8 @@ import java.util.stream.Stream;
 /// @param tp ranks of tensor and sequence parallelism
 /// @param cp ranks of context parallelism
 /// @param tokens tokens of one sequence, of all ranks together
-/// @param attention attention of one rank of tensor parallelism, over the `cp` ranks
+/// @param attention attention of one rank of tensor parallelism, over the `cp` ranks; it reads the
+///   output of `qkv`
 /// @param refused operations of the layer that are not among these, and why
 public record ModelShapes(
     String model,
@@ -317,6 +319,7 @@ public record ModelShapes(
               .kvHeads(groups / tp)
               .causal()
               .dtype(dtype)
+              .fused(Fused.QKV)
               .layout(cp > 1 ? TokenLayout.ZIGZAG : TokenLayout.CONTIGUOUS);
       int window = window();
       return window > 0 && window < tokens ? spec.window(window) : spec;

@@ -287,7 +287,7 @@ class AttentionMistakesTest {
   }
 
   @Test
-  void onlyCopiesTakeSomeColumns() {
+  void aClearingOfSomeColumnsIsFound() {
     var steps = new ArrayList<>(right.steps(1));
     steps.replaceAll(
         step ->
@@ -297,9 +297,9 @@ class AttentionMistakesTest {
                 : step);
     assertThat(right.with(1, steps).findings())
         .containsExactly(
-            "rank 1, lane attend-0, step 8 (clearing lse@1[0..3, 0..0]): only copies "
-                + "take some of the columns but it takes lse@1[0..3, 0..0] of 2; copy them "
-                + "to a buffer of their own");
+            "rank 1, lane attend-0, step 8 (clearing lse@1[0..3, 0..0]): only copies, sums without "
+                + "a finish, and query, key and value of attention take some of the columns but it "
+                + "takes lse@1[0..3, 0..0] of 2; copy them to a buffer of their own");
   }
 
   /// Columns that a step reads together must come from the same rows.

@@ -9,6 +9,7 @@ import braid.model.BraidException;
 import braid.model.ChunkOrder;
 import braid.model.ContextParallel;
 import braid.model.DType;
+import braid.model.Fused;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
@@ -178,12 +179,12 @@ final class ScheduleCases {
                 spec.causal().window(40),
                 spec.causal().dtype(DType.BF16),
                 packed(spec),
-                packed(spec.causal()),
+                packed(spec.causal()).fused(Fused.QKV),
                 packed(spec.causal()).dtype(DType.BF16),
                 many(spec.causal()),
-                padded(spec).dtype(DType.BF16),
-                padded(spec.causal().window(5)),
-                spec.causal().window(5).dtype(DType.BF16))) {
+                padded(spec).dtype(DType.BF16).fused(Fused.KV),
+                padded(spec.causal().window(5)).fused(Fused.QKV),
+                spec.causal().window(5).dtype(DType.BF16).fused(Fused.QKV))) {
           boolean isSame = masked.packing().isSingle() && dividesSequences(layout);
           // A check of stripes has a run for each token; ScheduleCheckTest has more ranks.
           boolean isLong = layout == TokenLayout.STRIPED && ranks > MOST_RANKS_OF_STRIPES;

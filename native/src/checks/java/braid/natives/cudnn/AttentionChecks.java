@@ -12,6 +12,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
 
 /// Compares cuDNN's attention, alone and packed, with plain loops on the GPU that will run it.
 final class AttentionChecks {
@@ -38,6 +40,9 @@ final class AttentionChecks {
           alone(FP16, 2, 2, 40, 65, 129, true, 64, 0),
           alone(BF16, 1, 1, 8, 1, 300, false, 0, 0),
           alone(BF16, 1, 1, 256, 130, 130, true, 0, 0),
+          alone(BF16, 4, 2, 128, 256, 256, true, 0, 0).fused(),
+          alone(FP16, 3, 1, 64, 77, 333, false, 0, 0).fused(),
+          alone(BF16, 2, 1, 64, 300, 150, true, 0, 151).fused(),
           PackedProblem.of(BF16, 4, 4, 128, true, 0, 0, EQUAL),
           PackedProblem.of(BF16, 4, 2, 128, true, 0, 0, UNEQUAL),
           PackedProblem.of(FP16, 3, 1, 64, true, 0, 0, GAPS),
@@ -52,7 +57,8 @@ final class AttentionChecks {
           alone(BF16, 2, 2, 100, 64, 64, false, 0, 0),
           alone(BF16, 2, 2, 264, 64, 64, false, 0, 0),
           alone(BF16, 2, 2, 64, 64, 64, true, -1, 0),
-          alone(BF16, 2, 2, 64, 300, 150, true, 0, 100));
+          alone(BF16, 2, 2, 64, 300, 150, true, 0, 100),
+          PackedProblem.of(BF16, 4, 4, 128, true, 0, 0, EQUAL).fused());
 
   private final Cudnn cudnn;
   private final GpuStream stream;
@@ -140,7 +146,7 @@ final class AttentionChecks {
     int statistics = query.length / problem.headSize();
     long output = memory.allocate(2L * query.length);
     long stats = memory.allocate(4L * statistics);
-    run(plan, packed, narrow(problem, query, key, value), output, stats);
+    run(plan, packed, given(problem, query, key, value), output, stats);
     var type = problem.type();
     var got = memory.read(type, output, query.length);
     var lse = byRow(packed, problem, memory.floats(stats, statistics));
@@ -166,22 +172,29 @@ final class AttentionChecks {
     int statistics = query.length / problem.headSize();
     var lse = spread(forward.lse().values(), statistics, problem.heads(), rows);
     var plan = cudnn.backward(problem, deterministic);
-    long dQuery = memory.allocate(2L * query.length);
-    long dKey = memory.allocate(2L * key.length);
-    long dValue = memory.allocate(2L * key.length);
+    int stride = stride(columns, problem);
+    int kvStride = stride(kvColumns, problem);
+    int queryCount = query.length / columns * stride;
+    int keyCount = key.length / kvColumns * kvStride;
+    long dQuery = memory.allocate(2L * queryCount);
+    long dKey = memory.allocate(2L * keyCount);
+    long dValue = memory.allocate(2L * keyCount);
+    var type = problem.type();
     run(
         plan,
         packed,
-        narrow(problem, query, key, value, output, gradient),
+        LongStream.concat(
+                Arrays.stream(given(problem, query, key, value)),
+                Stream.of(output, gradient).mapToLong(each -> memory.narrow(type, each)))
+            .toArray(),
         memory.wide(byHead(packed, problem, lse)),
         dQuery,
         dKey,
         dValue);
-    var type = problem.type();
     var stored = errors(problem);
-    var ofQuery = memory.read(type, dQuery, query.length);
-    var ofKey = memory.read(type, dKey, key.length);
-    var ofValue = memory.read(type, dValue, key.length);
+    var ofQuery = moved(memory.read(type, dQuery, queryCount), stride, columns);
+    var ofKey = moved(memory.read(type, dKey, keyCount), kvStride, kvColumns);
+    var ofValue = moved(memory.read(type, dValue, keyCount), kvStride, kvColumns);
     return wrong("query gradient", expected.query().stored(stored), ofQuery, columns, rows)
         .or(() -> wrong("key gradient", expected.key().stored(stored), ofKey, kvColumns, keys))
         .or(
@@ -189,8 +202,34 @@ final class AttentionChecks {
                 wrong("value gradient", expected.value().stored(stored), ofValue, kvColumns, keys));
   }
 
-  private long[] narrow(AttentionProblem problem, double[]... tensors) {
-    return Arrays.stream(tensors).mapToLong(each -> memory.narrow(problem.type(), each)).toArray();
+  /// Returns query, key and value in memory, with NaN between rows that are apart.
+  private long[] given(AttentionProblem problem, double[] query, double[] key, double[] value) {
+    int columns = problem.heads() * problem.headSize();
+    int kvColumns = problem.kvHeads() * problem.headSize();
+    int kvStride = stride(kvColumns, problem);
+    return Stream.of(
+            moved(query, columns, stride(columns, problem)),
+            moved(key, kvColumns, kvStride),
+            moved(value, kvColumns, kvStride))
+        .mapToLong(each -> memory.narrow(problem.type(), each))
+        .toArray();
+  }
+
+  /// Returns the numbers from row to row of query, key, value and their gradients.
+  private static int stride(int columns, AttentionProblem problem) {
+    long stride = problem.strides().query();
+    return stride == 0 ? columns : Math.toIntExact(stride);
+  }
+
+  /// Returns the first numbers of each row in rows of another length, with NaN in gaps.
+  private static double[] moved(double[] rows, int from, int to) {
+    int count = rows.length / from;
+    var moved = new double[count * to];
+    Arrays.fill(moved, Double.NaN);
+    for (int row = 0; row < count; row++) {
+      System.arraycopy(rows, row * from, moved, row * to, Math.min(from, to));
+    }
+    return moved;
   }
 
   /// Runs a plan on operands and results; packed sequences need tables of their sizes and ends.

@@ -1,6 +1,7 @@
 package braid.natives.cudnn;
 
 import braid.natives.cudnn.AttentionProblem.Sequences;
+import braid.natives.cudnn.AttentionProblem.Strides;
 import braid.natives.kernels.PlainAttention;
 import java.util.Arrays;
 import java.util.Random;
@@ -28,6 +29,13 @@ record PackedProblem(AttentionProblem one, int[]... sizes) {
         sizes);
   }
 
+  /// Returns the same problem in columns of one tensor: query, key and value, and their gradients.
+  PackedProblem fused() {
+    long stride = (one.heads() + 2L * one.kvHeads()) * one.headSize();
+    var strides = new Strides(stride, stride, stride, 0, stride, stride, stride);
+    return new PackedProblem(one.with(strides), sizes);
+  }
+
   boolean isPacked() {
     return sizes.length > 1;
   }
@@ -48,7 +56,8 @@ record PackedProblem(AttentionProblem one, int[]... sizes) {
         0,
         one.window(),
         one.scale(),
-        new Sequences(sizes.length, first(0, sizes.length), first(1, sizes.length)));
+        new Sequences(sizes.length, first(0, sizes.length), first(1, sizes.length)),
+        one.strides());
   }
 
   /// Returns the first row (of 0) or key (of 1) of a sequence, or the end of all.
@@ -120,8 +129,9 @@ record PackedProblem(AttentionProblem one, int[]... sizes) {
 
   @Override
   public String toString() {
-    return isPacked()
-        ? "%s, rows and keys and gaps %s".formatted(one, Arrays.deepToString(sizes))
-        : one.toString();
+    return (isPacked()
+            ? "%s, rows and keys and gaps %s".formatted(one, Arrays.deepToString(sizes))
+            : one.toString())
+        + (one.strides().equals(Strides.NONE) ? "" : ", fused");
   }
 }

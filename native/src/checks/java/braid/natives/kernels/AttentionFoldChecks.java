@@ -92,6 +92,7 @@ final class AttentionFoldChecks {
               new AttentionKernels.Part(
                   type, parts.address(), shape.rows, columns, form.packed ? computed.address() : 0),
               sums.address(),
+              columns,
               form.continued);
       for (int index = 0; index < sum.length; index++) {
         boolean has = !form.packed || rows[index / columns] != 0;

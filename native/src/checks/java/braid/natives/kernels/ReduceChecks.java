@@ -79,6 +79,9 @@ final class ReduceChecks {
       bench.check("reduce", out + ", between signals", () -> signalled(bench, cases(out, out)));
     }
     bench.check("reduce_any", "parts of different types", () -> all(bench, mixed()));
+    for (var out : NumberChecks.STORED) {
+      bench.check("reduce_any", out + ", into columns of wider rows", () -> apart(bench, out));
+    }
   }
 
   /// Returns every combination of finishing operations, with shapes, part counts and scales in
@@ -121,6 +124,38 @@ final class ReduceChecks {
               false));
     }
     return cases;
+  }
+
+  /// Adds a part to columns of wider rows; the other columns must stay as they are.
+  private static Optional<String> apart(CheckBench bench, ElementType out) {
+    int rows = 37;
+    int columns = 24;
+    int stride = 40;
+    int first = 8;
+    var content = integers(out, rows * stride, 0);
+    var added = integers(out, rows * columns, 1);
+    var before = MemorySegment.ofArray(content);
+    var more = MemorySegment.ofArray(added);
+    try (var output = bench.buffer(content.length, 0).put(content);
+        var part = bench.buffer(added.length, 0).put(added)) {
+      var sum =
+          new ReduceArguments.Part(output.address() + (long) first * out.bytes(), out, stride);
+      var parts = List.of(sum, new ReduceArguments.Part(part.address(), out));
+      var arguments = ReduceArguments.of(parts, sum, rows, columns, ReduceArguments.Finish.NONE);
+      bench.kernels().reduce(bench.stream(), 2, arguments);
+      var got = output.segment();
+      for (int i = 0; i < rows * stride; i++) {
+        int column = i % stride - first;
+        boolean adds = column >= 0 && column < columns;
+        float expected =
+            out.load(before, i) + (adds ? out.load(more, i / stride * columns + column) : 0);
+        if (out.load(got, i) != out.round(expected)) {
+          return Optional.of(
+              "number %d is %s instead of %s".formatted(i, out.load(got, i), expected));
+        }
+      }
+      return output.guards().or(part::guards);
+    }
   }
 
   private static Optional<String> all(CheckBench bench, List<Case> cases) {

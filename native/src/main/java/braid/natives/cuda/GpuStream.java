@@ -94,6 +94,14 @@ public final class GpuStream implements AutoCloseable {
     gpu.check("cuMemsetD8Async", cudart.cuMemsetD8Async(address, value, bytes, stream));
   }
 
+  /// Fills rows that begin `pitch` bytes apart.
+  public void fill(long address, long pitch, byte value, long rowBytes, long rows) {
+    gpu.use();
+    gpu.check(
+        "cuMemsetD2D8Async",
+        cudart.cuMemsetD2D8Async(address, pitch, value, rowBytes, rows, stream));
+  }
+
   /// Writes a 64-bit word after all earlier work is done and visible to readers of the word.
   public void write(long address, long value) {
     gpu.use();

@@ -124,8 +124,10 @@ final class AttentionGraphs {
     return Layout.packed(problem.sequences().count(), problem.heads(), rows, columns);
   }
 
-  private Tensor inRows(String name) {
-    return graph.tensor(name, ofQuery(), type, tables.map(Tables::inQuery).orElse(null));
+  /// @param stride numbers from row to row; 0 for no gaps
+  private Tensor inRows(String name, long stride) {
+    var layout = ofQuery().apart(stride);
+    return graph.tensor(name, layout, type, tables.map(Tables::inQuery).orElse(null));
   }
 
   private Tensor inKeys(String name, Layout layout) {
@@ -147,10 +149,11 @@ final class AttentionGraphs {
   }
 
   List<Tensor> forward() {
-    var query = inRows("query");
-    var key = inKeys("key", ofKey(problem.kvHeads()).transposed());
-    var value = inKeys("value", ofKey(problem.kvHeads()));
-    var output = inRows("output");
+    var strides = problem.strides();
+    var query = inRows("query", strides.query());
+    var key = inKeys("key", ofKey(problem.kvHeads()).apart(strides.key()).transposed());
+    var value = inKeys("value", ofKey(problem.kvHeads()).apart(strides.value()));
+    var output = inRows("output", 0);
     var stats = inStatistics("statistics");
 
     var scores = mask(maskSequences(scores(query, key, scale())));
@@ -169,15 +172,17 @@ final class AttentionGraphs {
   /// @param deterministic true to keep the gradient of the scores in memory, of which there are
   ///   rows × keys per head; otherwise the gradient of the query is summed in any order
   List<Tensor> backward(boolean deterministic) {
-    var query = inRows("query");
-    var key = inKeys("key", ofKey(problem.kvHeads()).transposed());
-    var value = inKeys("value", ofKey(problem.kvHeads()).transposed());
-    var output = inRows("output");
-    var dOutput = inRows("gradient of the output");
+    var strides = problem.strides();
+    var query = inRows("query", strides.query());
+    var key = inKeys("key", ofKey(problem.kvHeads()).apart(strides.key()).transposed());
+    var value = inKeys("value", ofKey(problem.kvHeads()).apart(strides.value()).transposed());
+    var output = inRows("output", 0);
+    var dOutput = inRows("gradient of the output", strides.outputGradient());
     var stats = inStatistics("statistics");
-    var dQuery = inRows("gradient of the query");
-    var dKey = inKeys("gradient of the key", ofKey(problem.kvHeads()));
-    var dValue = inKeys("gradient of the value", ofKey(problem.kvHeads()));
+    var dQuery = inRows("gradient of the query", strides.queryGradient());
+    var dKey = inKeys("gradient of the key", ofKey(problem.kvHeads()).apart(strides.keyGradient()));
+    var dValue =
+        inKeys("gradient of the value", ofKey(problem.kvHeads()).apart(strides.valueGradient()));
     var workspace = new ArrayList<Tensor>();
     var sums = inStatistics("sums");
     workspace.add(sums);
@@ -204,7 +209,11 @@ final class AttentionGraphs {
     toKeys(dScores, query, dKey, workspace);
 
     var keys =
-        graph.reshape(key, ofKey(problem.kvHeads()), type, tables.map(Tables::inKey).orElse(null));
+        graph.reshape(
+            key,
+            ofKey(problem.kvHeads()).apart(strides.key()),
+            type,
+            tables.map(Tables::inKey).orElse(null));
     if (deterministic) {
       perRows(dScores, keys, dQuery);
     } else {

@@ -5,8 +5,8 @@ import java.util.Optional;
 import org.bytedeco.cuda.global.cudnn;
 
 /// Attention of `rows` query rows to `keys` keys. A row holds `heads` × `headSize` numbers, one of
-/// key and value `kvHeads` × `headSize`; rows have no gaps. Query head h uses key and value head h
-/// / (`heads` / `kvHeads`).
+/// key and value `kvHeads` × `headSize`. Query head h uses key and value head h / (`heads` /
+/// `kvHeads`). Rows of output and statistics have no gaps.
 ///
 /// Query row r is at the position of key r + `shift`. If `causal`, it sees no later key; with a
 /// `window`, only the last `window` of these.
@@ -28,7 +28,8 @@ public record AttentionProblem(
     int shift,
     int window,
     float scale,
-    Sequences sequences) {
+    Sequences sequences,
+    Strides strides) {
   private static final int HEAD_SIZE_MULTIPLE = 8;
   private static final int MOST_HEAD_SIZE = 128;
   private static final int MOST_HEAD_SIZE_OF_HOPPER = 256;
@@ -44,6 +45,18 @@ public record AttentionProblem(
     boolean arePacked() {
       return count > 1;
     }
+  }
+
+  /// Numbers from one row to the next; 0 for rows without gaps.
+  public record Strides(
+      long query,
+      long key,
+      long value,
+      long outputGradient,
+      long queryGradient,
+      long keyGradient,
+      long valueGradient) {
+    public static final Strides NONE = new Strides(0, 0, 0, 0, 0, 0, 0);
   }
 
   /// Type of query, key, value and output. Scores, sums and statistics are in fp32.
@@ -85,7 +98,8 @@ public record AttentionProblem(
         shift,
         window,
         scale,
-        new Sequences(1, rows, keys));
+        new Sequences(1, rows, keys),
+        Strides.NONE);
   }
 
   /// Returns why GPUs of this compute capability (90 is Hopper) cannot solve the problem by cuDNN;
@@ -117,13 +131,15 @@ public record AttentionProblem(
               .formatted(shift, window));
     }
     if (sequences.arePacked()) {
-      return shift > 0
-          ? because("shift must be 0 for packed sequences but was %d".formatted(shift))
-          : architecture < HOPPER || architecture >= BLACKWELL
-              ? because(
-                  "packed sequences were tried on compute capability 9.0 only, found %s"
-                      .formatted(Feature.capability(architecture)))
-              : Optional.empty();
+      return !strides.equals(Strides.NONE)
+          ? because("rows of packed sequences must have no gaps but are columns of wider ones")
+          : shift > 0
+              ? because("shift must be 0 for packed sequences but was %d".formatted(shift))
+              : architecture < HOPPER || architecture >= BLACKWELL
+                  ? because(
+                      "packed sequences were tried on compute capability 9.0 only, found %s"
+                          .formatted(Feature.capability(architecture)))
+                  : Optional.empty();
     }
     return hasEmptyRow()
         ? because("row %d sees none of the %d keys".formatted(rows - 1, keys))
@@ -138,6 +154,12 @@ public record AttentionProblem(
 
   private static Optional<String> because(String reason) {
     return Optional.of(reason);
+  }
+
+  /// Returns the same problem with other strides.
+  public AttentionProblem with(Strides other) {
+    return new AttentionProblem(
+        type, heads, kvHeads, headSize, rows, keys, causal, shift, window, scale, sequences, other);
   }
 
   /// Returns whether causality leaves out any key. A window is only applied together with it.

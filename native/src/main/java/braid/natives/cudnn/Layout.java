@@ -34,6 +34,19 @@ record Layout(
         sequences, heads, rows, columns, columns, heads * columns, 1, tokens * heads * columns);
   }
 
+  /// The same rows `stride` numbers apart; 0 for no gaps.
+  Layout apart(long stride) {
+    return new Layout(
+        sequences,
+        heads,
+        rows,
+        columns,
+        headStride,
+        stride == 0 ? rowStride : stride,
+        columnStride,
+        numbers);
+  }
+
   /// The same numbers as the transposed matrix of each head.
   Layout transposed() {
     return new Layout(
@@ -45,6 +58,8 @@ record Layout(
   }
 
   long[] strides() {
-    return new long[] {heads * rows * columns, headStride, rowStride, columnStride};
+    long sequence =
+        Math.max(heads * rows * columns, Math.max(rows * rowStride, columns * columnStride));
+    return new long[] {sequence, headStride, rowStride, columnStride};
   }
 }

@@ -160,7 +160,9 @@ public final class AttentionKernels implements AutoCloseable {
   public record Part(ElementType type, long part, int rows, int columns, long computed) {}
 
   /// Adds computed rows to fp32 sums, or begins these with them and with 0 in the other rows.
-  public void add(GpuStream stream, Part part, long sum, boolean continued) {
+  ///
+  /// @param stride numbers from one row of the sums to the next, a multiple of 4
+  public void add(GpuStream stream, Part part, long sum, long stride, boolean continued) {
     long count = (long) part.rows * part.columns;
     if (count > 0) {
       kernel(of(ADD, part.type))
@@ -174,7 +176,8 @@ public final class AttentionKernels implements AutoCloseable {
               count,
               continued ? 1 : 0,
               part.columns,
-              part.computed);
+              part.computed,
+              stride);
     }
   }
 

@@ -26,7 +26,9 @@ public final class ReduceArguments {
   private static final long OUT_CODE = 248;
   private static final long ACCUMULATE = 252;
   private static final long OUT_SCALE = 256;
-  private static final long BYTES = 264;
+  private static final long STRIDES = 264;
+  private static final long OUT_STRIDE = 392;
+  private static final long BYTES = 400;
 
   /// Bytes of the widest access; a thread handles one access at a time.
   private static final int VECTOR_BYTES = 16;
@@ -48,8 +50,14 @@ public final class ReduceArguments {
           "reduce_e4m3_e4m3",
           "reduce_e5m2_e5m2");
 
-  /// One addend.
-  public record Part(long address, ElementType type) {}
+  /// One addend, or the sum.
+  ///
+  /// @param stride numbers from one row to the next; 0 for rows without gaps
+  public record Part(long address, ElementType type, long stride) {
+    public Part(long address, ElementType type) {
+      this(address, type, 0);
+    }
+  }
 
   /// Operations on the sum, in this order; an address of 0 disables one.
   ///
@@ -71,14 +79,16 @@ public final class ReduceArguments {
   private final String kernel;
   private final long count;
 
-  private ReduceArguments(
-      List<Part> parts, long out, ElementType type, long rows, long columns, Finish finish) {
+  private ReduceArguments(List<Part> parts, Part out, long rows, long columns, Finish finish) {
     count = Math.multiplyExact(rows, columns);
     for (int i = 0; i < parts.size(); i++) {
       bytes.setAtIndex(ValueLayout.JAVA_LONG, i, parts.get(i).address());
       bytes.set(ValueLayout.JAVA_INT, CODES + (long) i * Integer.BYTES, parts.get(i).type().code());
+      bytes.set(
+          ValueLayout.JAVA_LONG, STRIDES + (long) i * Long.BYTES, stride(parts.get(i), columns));
     }
-    bytes.set(ValueLayout.JAVA_LONG, OUT, out);
+    bytes.set(ValueLayout.JAVA_LONG, OUT, out.address());
+    bytes.set(ValueLayout.JAVA_LONG, OUT_STRIDE, stride(out, columns));
     bytes.set(ValueLayout.JAVA_LONG, PRE_ACTIVATION, finish.preActivation());
     bytes.set(ValueLayout.JAVA_LONG, BIAS, finish.bias());
     bytes.set(ValueLayout.JAVA_LONG, AMAX, finish.amax());
@@ -86,10 +96,10 @@ public final class ReduceArguments {
     bytes.set(ValueLayout.JAVA_LONG, COLUMNS, columns);
     bytes.set(ValueLayout.JAVA_FLOAT, SCALE, finish.scale());
     bytes.set(ValueLayout.JAVA_INT, PART_COUNT, parts.size());
-    bytes.set(ValueLayout.JAVA_INT, OUT_CODE, type.code());
+    bytes.set(ValueLayout.JAVA_INT, OUT_CODE, out.type().code());
     bytes.set(ValueLayout.JAVA_INT, ACCUMULATE, finish.accumulate() ? 1 : 0);
     bytes.set(ValueLayout.JAVA_FLOAT, OUT_SCALE, finish.outScale());
-    kernel = kernel(parts, out, type, finish);
+    kernel = kernel(parts, out, columns, finish);
   }
 
   /// Type of bias and pre-activation: the output's, or BF16 if it is fp8.
@@ -100,12 +110,21 @@ public final class ReduceArguments {
     };
   }
 
-  /// Returns arguments for the sum of parts in order, accumulated in fp32. Parts, `out` and the
-  /// pre-activation are rows × columns without gaps. The pre-activation has the bias's type: that
-  /// of `out`, or BF16 if that is fp8. A part may be `out` itself but must not overlap it
-  /// otherwise.
+  private static long stride(Part part, long columns) {
+    return part.stride() == 0 ? columns : part.stride();
+  }
+
   public static ReduceArguments of(
       List<Part> parts, long out, ElementType type, long rows, long columns, Finish finish) {
+    return of(parts, new Part(out, type), rows, columns, finish);
+  }
+
+  /// Returns arguments for the sum of parts in order, accumulated in fp32. Parts, `out` and the
+  /// pre-activation are rows × columns, the latter without gaps. The pre-activation has the bias's
+  /// type: that of `out`, or BF16 if that is fp8. A part may be `out` itself but must not overlap
+  /// it otherwise.
+  public static ReduceArguments of(
+      List<Part> parts, Part out, long rows, long columns, Finish finish) {
     if (parts.isEmpty() || parts.size() > MOST_PARTS) {
       throw new IllegalArgumentException(
           "a sum must have 1..%d parts but has %d".formatted(MOST_PARTS, parts.size()));
@@ -115,11 +134,12 @@ public final class ReduceArguments {
           "rows and columns must be 0 or more but were %d and %d".formatted(rows, columns));
     }
     parts.forEach(part -> aligned("a part", part.address(), part.type()));
-    aligned("the sum", out, type);
+    var type = out.type();
+    aligned("the sum", out.address(), type);
     aligned("the bias", finish.bias(), side(type));
     aligned("the pre-activation", finish.preActivation(), side(type));
     aligned("amax", finish.amax(), ElementType.FP32);
-    return new ReduceArguments(parts, out, type, rows, columns, finish);
+    return new ReduceArguments(parts, out, rows, columns, finish);
   }
 
   private static void aligned(String operand, long address, ElementType type) {
@@ -143,21 +163,23 @@ public final class ReduceArguments {
     return kernel;
   }
 
-  private static String kernel(List<Part> parts, long out, ElementType type, Finish finish) {
+  private static String kernel(List<Part> parts, Part out, long columns, Finish finish) {
     var inputType = parts.getFirst().type().stored();
-    var to = type.stored();
+    var to = out.type().stored();
     var name = ("reduce_" + inputType + "_" + to).toLowerCase(Locale.ROOT);
     int each = VECTOR_BYTES / Math.max(inputType.bytes(), to.bytes());
     long sideBytes = (long) each * side(to).bytes();
     boolean fast =
         FAST.contains(name)
-            && out % ((long) each * to.bytes()) == 0
+            && stride(out, columns) == columns
+            && out.address() % ((long) each * to.bytes()) == 0
             && finish.preActivation() % sideBytes == 0
             && (sideBytes <= VECTOR_BYTES || (finish.bias() | finish.preActivation()) == 0)
             && parts.stream()
                 .allMatch(
                     part ->
                         part.type().stored() == inputType
+                            && stride(part, columns) == columns
                             && part.address() % ((long) each * inputType.bytes()) == 0);
     return fast ? name : ANY;
   }

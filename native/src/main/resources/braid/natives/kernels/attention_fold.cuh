@@ -76,17 +76,18 @@ extern "C" __global__ void __launch_bounds__(256) braid_attention_stats(
   }
 }
 
-// Adds rows of a library's type to sums, or begins these with them. `count` numbers and the
-// `columns` of a row are multiples of 4. Rows for which `computed` is 0 add nothing.
+// Adds rows of a library's type to sums, whose rows begin `stride` numbers apart, or begins these with
+// them. `count` numbers, the `columns` of a row and the stride are multiples of 4. Rows for which `computed` is 0 add nothing.
 template <class T>
 static __device__ __forceinline__ void addNarrow(
     const typename T::Bits* part, float* sum, u64 count, int continued, int columns,
-    const unsigned char* computed) {
+    const unsigned char* computed, u64 stride) {
   for (u64 at = 4 * thread(); at < count; at += 4 * threads()) {
-    bool has = computed == nullptr || computed[at / columns];
+    u64 row = quotient(at, columns);
+    bool has = computed == nullptr || computed[row];
     if (continued && !has) continue;
     uint2 four = has ? *(const uint2*)(part + at) : make_uint2(0, 0);
-    float4* to = (float4*)(sum + at);
+    float4* to = (float4*)(sum + at + row * (stride - columns));
     float4 before = continued ? *to : make_float4(0, 0, 0, 0);
     *to = make_float4(
         before.x + T::widen(four.x & 0xffffu), before.y + T::widen(four.x >> 16),
@@ -96,12 +97,12 @@ static __device__ __forceinline__ void addNarrow(
 
 extern "C" __global__ void __launch_bounds__(256) braid_attention_add_bf16(
     const Bf16::Bits* part, float* sum, u64 count, int continued, int columns,
-    const unsigned char* computed) {
-  addNarrow<Bf16>(part, sum, count, continued, columns, computed);
+    const unsigned char* computed, u64 stride) {
+  addNarrow<Bf16>(part, sum, count, continued, columns, computed, stride);
 }
 
 extern "C" __global__ void __launch_bounds__(256) braid_attention_add_fp16(
     const Fp16::Bits* part, float* sum, u64 count, int continued, int columns,
-    const unsigned char* computed) {
-  addNarrow<Fp16>(part, sum, count, continued, columns, computed);
+    const unsigned char* computed, u64 stride) {
+  addNarrow<Fp16>(part, sum, count, continued, columns, computed, stride);
 }

@@ -9,7 +9,8 @@
 //   if (amax) amax = max(amax, |value|);
 //   out = outScale * value;
 //
-// Bias and pre-activation have out's type, or BF16 if that is fp8. Products and sums are rounded
+// Bias and pre-activation have out's type, or BF16 if that is fp8. Only reduce_any takes rows with
+// gaps. Products and sums are rounded
 // separately (-fmad=false), as on the host.
 #pragma once
 
@@ -17,7 +18,7 @@ static const int MOST_PARTS = 16;
 static const int REDUCE_THREADS = 256;
 static const int MOST_REDUCE_THREADS = 1024;
 
-// ReduceArguments writes these 264 bytes and knows each offset.
+// ReduceArguments writes these 400 bytes and knows each offset.
 struct Reduction {
   const void* parts[MOST_PARTS];
   int codes[MOST_PARTS];
@@ -33,8 +34,10 @@ struct Reduction {
   int accumulate;
   float outScale;
   int unused;
+  u64 strides[MOST_PARTS];  // numbers from row to row, at least `columns`
+  u64 outStride;
 };
-static_assert(sizeof(Reduction) == 264, "ReduceArguments writes 264 bytes");
+static_assert(sizeof(Reduction) == 400, "ReduceArguments writes 400 bytes");
 
 // Returns the type of bias and pre-activation for that type of output.
 static __device__ __forceinline__ int sideCode(int outCode) {
@@ -71,21 +74,23 @@ static __device__ __forceinline__ unsigned reduceElements(const Reduction& r, u6
   unsigned amax = 0;
   int side = sideCode(r.outCode);
   for (u64 i = begin + thread(); i < r.count; i += threads()) {
-    float value = load(r.codes[0], r.parts[0], i);
-    for (int p = 1; p < r.partCount; p++) value += load(r.codes[p], r.parts[p], i);
+    u64 row = quotient(i, r.columns);
+    u64 inOut = i + row * (r.outStride - r.columns);
+    float value = load(r.codes[0], r.parts[0], i + row * (r.strides[0] - r.columns));
+    for (int p = 1; p < r.partCount; p++) {
+      value += load(r.codes[p], r.parts[p], i + row * (r.strides[p] - r.columns));
+    }
     value *= r.scale;
     if (roundsSum(r)) value = rounded(r.codes[0], value);
-    if (r.accumulate) value += load(r.outCode, r.out, i);
-    if (r.bias != 0) {
-      value += load(side, r.bias, i - quotient(i, r.columns) * r.columns);
-    }
+    if (r.accumulate) value += load(r.outCode, r.out, inOut);
+    if (r.bias != 0) value += load(side, r.bias, i - row * r.columns);
     if (r.preActivation != 0) {
       store(side, r.preActivation, i, value);
       value = gelu(value);
     }
     unsigned size = asBits(value) & SIZE_MASK;
     amax = amax > size ? amax : size;
-    store(r.outCode, r.out, i, value * r.outScale);
+    store(r.outCode, r.out, inOut, value * r.outScale);
   }
   return amax;
 }

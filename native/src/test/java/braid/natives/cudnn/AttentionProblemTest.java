@@ -59,7 +59,8 @@ class AttentionProblemTest {
         shift,
         0,
         1,
-        new AttentionProblem.Sequences(3, 70, 50));
+        new AttentionProblem.Sequences(3, 70, 50),
+        AttentionProblem.Strides.NONE);
   }
 
   @Test

@@ -44,7 +44,8 @@ class CudnnRulesTest {
             0,
             0,
             1,
-            sequences);
+            sequences,
+            AttentionProblem.Strides.NONE);
     assertThat(Cudnn.packedRefusal(problem, direction).orElse(null)).isEqualTo(refusal);
   }
 }

@@ -31,6 +31,18 @@ class ReduceArgumentsTest {
   }
 
   @Test
+  void rowsWithGapsTakeTheKernelOfAnyStride() {
+    var part = new Part(0x1000, ElementType.FP32, 8);
+    var out = new Part(0x4000, ElementType.FP32, 24);
+    assertThat(ReduceArguments.of(List.of(part), out, 3, 8, Finish.NONE).kernel())
+        .isEqualTo("reduce_any");
+    assertThat(ReduceArguments.of(List.of(out, part), part, 3, 8, Finish.NONE).kernel())
+        .isEqualTo("reduce_any");
+    assertThat(ReduceArguments.of(List.of(part), part, 3, 8, Finish.NONE).kernel())
+        .isEqualTo("reduce_fp32_fp32");
+  }
+
+  @Test
   void besideAnFp8OutputBiasAndPreActivationAreBf16() {
     var wide = List.of(new Part(0x1000, ElementType.FP32));
     var sums = List.of(new Part(0x1000, ElementType.BF16), new Part(0x2000, ElementType.BF16));

@@ -3,16 +3,17 @@ package braid.internal.selftest;
 import braid.Capabilities;
 import braid.Pipeline;
 import braid.ProcessGroup;
-import braid.TensorView;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.DType;
+import braid.model.Fused;
 import braid.model.Packing;
 import braid.model.TokenLayout;
 import braid.model.Tokens;
 import braid.model.Transport;
 import braid.natives.kernels.Integers;
 import braid.natives.kernels.PlainAttention;
+import braid.schedule.Part;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -237,7 +238,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     var spec =
         AttentionSpec.of(tokens, kvHeads * (1 + random.nextInt(MOST_GROUP)), headSize)
             .kvHeads(kvHeads)
-            .layout(layouts[random.nextInt(layouts.length)]);
+            .layout(layouts[random.nextInt(layouts.length)])
+            .fused(Fused.values()[random.nextInt(Fused.values().length)]);
     if (random.nextInt(4) == 0) {
       spec = spec.scale(0.25f);
     }
@@ -402,9 +404,9 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
         if (tested.pass == Pass.DETERMINISTIC) {
           runAgain(findings);
         }
-        context.alteration().accept(gradient.queryGradient());
-        context.alteration().accept(gradient.keyGradient());
-        context.alteration().accept(gradient.valueGradient());
+        for (var each : tested.gradients()) {
+          context.alteration().accept(gradient.tensor(each.tensor()));
+        }
         inputs.compareGradient(gradient, findings);
       }
       context.alteration().accept(attention.output());
@@ -416,7 +418,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
       var once = gradients();
       var built = Objects.requireNonNull(gradient);
       built.run();
-      context.alteration().accept(built.queryGradient());
+      context.alteration().accept(built.tensor(tested.gradients().getFirst().tensor()));
       var twice = gradients();
       for (int i = 0; i < once.size(); i++) {
         findings.same(
@@ -430,9 +432,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     /// Returns the gradients of query, key and value.
     private List<float[]> gradients() {
       var built = Objects.requireNonNull(gradient);
-      return Stream.of(built.queryGradient(), built.keyGradient(), built.valueGradient())
-          .map(TensorView::toFloats)
-          .toList();
+      return tested.gradients().stream().map(each -> each.load(built)).toList();
     }
 
     @Override
@@ -442,6 +442,13 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
       }
       attention.close();
     }
+  }
+
+  /// Returns the gradients of query, key and value.
+  private List<PartColumns> gradients() {
+    return Stream.of(Part.QUERY_GRADIENT, Part.KEY_GRADIENT, Part.VALUE_GRADIENT)
+        .map(part -> PartColumns.of(spec, part))
+        .toList();
   }
 
   /// Returns the inputs of a round: small integers, or halves of them. Keys, values and gradients
@@ -593,27 +600,31 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
       float[] value,
       float[] outputGradient) {
     void fill(Pipeline attention) {
-      var group = attention.group();
-      put(group, attention.query(), query);
-      put(group, attention.key(), key);
-      put(group, attention.value(), value);
+      put(attention, Part.QUERY, query);
+      put(attention, Part.KEY, key);
+      put(attention, Part.VALUE, value);
     }
 
     void fillGradient(Pipeline gradient) {
-      put(gradient.group(), gradient.outputGradient(), outputGradient);
+      put(gradient, Part.OUTPUT_GRADIENT, outputGradient);
     }
 
-    private void put(ProcessGroup group, TensorView tensor, float[] numbers) {
+    private void put(Pipeline pipeline, Part part, float[] numbers) {
       int columns = numbers.length / outer.spec.sequence();
-      var _ = tensor.copyFrom(rows(numbers, columns, outer.positions(group)));
+      var rows = rows(numbers, columns, outer.positions(pipeline.group()));
+      if (part == Part.OUTPUT_GRADIENT) {
+        var _ = pipeline.outputGradient().copyFrom(rows);
+      } else {
+        PartColumns.of(outer.spec, part).store(pipeline, rows);
+      }
     }
 
     void compare(Pipeline attention, Findings findings) {
       var group = attention.group();
       var expected =
           plain(outer.spec, query, key, value).forward(outer.errors(), outer.positions(group));
-      within("output", group, expected.output(), attention.output(), findings);
-      found("lse", group, expected.lse(), attention.lse(), findings);
+      within("output", group, expected.output(), attention.output().toFloats(), findings);
+      found("lse", group, expected.lse(), attention.lse().toFloats(), findings);
     }
 
     void compareGradient(Pipeline gradient, Findings findings) {
@@ -624,16 +635,17 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
           plain(outer.spec, query, key, value)
               .backward(
                   outer.errors(), PlainAttention.numbers(columns, outputGradient), mine, mine);
-      within("query gradient", group, expected.query(), gradient.queryGradient(), findings);
-      within("key gradient", group, expected.key(), gradient.keyGradient(), findings);
-      within("value gradient", group, expected.value(), gradient.valueGradient(), findings);
+      var got = outer.gradients().stream().map(each -> each.load(gradient)).toList();
+      within("query gradient", group, expected.query(), got.get(0), findings);
+      within("key gradient", group, expected.key(), got.get(1), findings);
+      within("value gradient", group, expected.value(), got.get(2), findings);
     }
 
     private void within(
         String subject,
         ProcessGroup group,
         PlainAttention.Bounded expected,
-        TensorView got,
+        float[] got,
         Findings findings) {
       found(subject, group, expected.stored(outer.errors()), got, findings);
     }
@@ -642,13 +654,13 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
         String subject,
         ProcessGroup group,
         PlainAttention.Bounded expected,
-        TensorView got,
+        float[] got,
         Findings findings) {
       findings.within(
           "%s on rank %s, round %d: %s".formatted(outer.text(), group.place(), round, subject),
           expected.values(),
           expected.bounds(),
-          got.toFloats());
+          got);
     }
   }
 }

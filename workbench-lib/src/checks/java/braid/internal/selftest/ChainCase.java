@@ -11,6 +11,7 @@ import braid.internal.rank.Closing;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.DType;
+import braid.model.Fused;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
 import braid.model.Place;
@@ -32,6 +33,7 @@ import java.util.stream.IntStream;
 /// attention: gemm -> key   ┐
 ///            gemm -> value ┴ attention -> attended -> all-gather-gemm
 ///            gemm -> output gradient ---------------> attention backward
+/// fused:     one gemm -> [query | key | value], and one tensor of their gradients
 /// ```
 ///
 /// @param tuning method of the attention; if it is replayed, so are the pipelines
@@ -39,7 +41,8 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
   /// Links of the chain.
   public enum Form {
     PIPELINES,
-    ATTENTION;
+    ATTENTION,
+    FUSED;
 
     @Override
     public String toString() {
@@ -74,6 +77,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
     for (var dtype : AttentionCase.DTYPES) {
       for (var tuning : METHODS) {
         cases.add(new ChainCase(Form.ATTENTION, dtype, tuning));
+        cases.add(new ChainCase(Form.FUSED, dtype, tuning));
       }
       for (var form : Form.values()) {
         cases.add(new ChainCase(form, dtype, METHODS.getFirst().replay()));
@@ -114,9 +118,9 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
         .formatted(
             form,
             dtype,
-            form == Form.ATTENTION
-                ? ", attention by " + tuning
-                : tuning.replayed() ? ", replayed" : "");
+            form == Form.PIPELINES
+                ? tuning.replayed() ? ", replayed" : ""
+                : ", attention by " + tuning);
   }
 
   @Override
@@ -125,7 +129,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
     try {
       return switch (form) {
         case PIPELINES -> new Pipelines(this, context, resources);
-        case ATTENTION -> new Layer(this, context, resources);
+        case ATTENTION, FUSED -> new Layer(this, context, resources);
       };
     } catch (RuntimeException | Error e) {
       Closing.all(resources::poll);
@@ -249,6 +253,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
     private static final int TO_VALUE = 3;
     private static final int QUERY = 4;
     private static final int TO_GRADIENT = 5;
+    private static final int TO_QUERY = 6;
 
     private final ChainCase tested;
     private final CaseContext context;
@@ -257,9 +262,10 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
     private final LocalTensor x;
     private final LocalTensor query;
     private final LocalTensor attended;
-    private final LocalTensor queryGradient;
-    private final Pipeline toKey;
-    private final Pipeline toValue;
+
+    /// Projections of key and value; of all three if they are fused.
+    private final List<Pipeline> projections;
+
     private final Pipeline toGradient;
     private final Pipeline toOutput;
     private final Pipeline attention;
@@ -278,41 +284,43 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
               .causal()
               .layout(TokenLayout.ZIGZAG)
               .scale(SCALE)
-              .dtype(tested.dtype);
+              .dtype(tested.dtype)
+              .fused(isFused() ? Fused.QKV : Fused.NONE);
       plain = new AttentionCase(spec, tested.tuning, AttentionCase.Pass.BACKWARD);
       int columns = spec.heads() * HEAD_SIZE;
       int kvColumns = kvHeads * HEAD_SIZE;
       x = local(DEPTH);
       query = local(columns);
       attended = local(columns);
-      queryGradient = local(columns);
       var outputGradient = local(columns);
-      var key = symmetric(kvColumns);
-      var value = symmetric(kvColumns);
-      toKey = projection(kvColumns, key);
-      toValue = projection(kvColumns, value);
+      var forward =
+          Pipeline.on(group)
+              .attention(spec)
+              .overlap(tested.tuning)
+              .memory(context.kind())
+              .output(attended);
+      if (isFused()) {
+        var qkv = symmetric(columns + 2 * kvColumns);
+        projections = List.of(projection(columns + 2 * kvColumns, qkv));
+        attention = kept(forward.qkv(qkv).build(), resources);
+      } else {
+        var key = symmetric(kvColumns);
+        var value = symmetric(kvColumns);
+        projections = List.of(projection(kvColumns, key), projection(kvColumns, value));
+        attention = kept(forward.query(query).key(key).value(value).build(), resources);
+      }
       toGradient = projection(columns, outputGradient);
-      attention =
-          kept(
-              Pipeline.on(group)
-                  .attention(spec)
-                  .overlap(tested.tuning)
-                  .memory(context.kind())
-                  .query(query)
-                  .key(key)
-                  .value(value)
-                  .output(attended)
-                  .build(),
-              resources);
+      var backward =
+          Pipeline.on(group)
+              .overlap(tested.tuning)
+              .memory(context.kind())
+              .backward(attention)
+              .outputGradient(outputGradient);
       gradient =
           kept(
-              Pipeline.on(group)
-                  .overlap(tested.tuning)
-                  .memory(context.kind())
-                  .backward(attention)
-                  .outputGradient(outputGradient)
-                  .queryGradient(queryGradient)
-                  .build(),
+              isFused()
+                  ? backward.qkvGradient(local(columns + 2 * kvColumns)).build()
+                  : backward.queryGradient(local(columns)).build(),
               resources);
       toOutput =
           kept(
@@ -328,11 +336,15 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
       chain =
           kept(
               Chain.on(group)
-                  .then(toKey, toValue)
+                  .then(projections.toArray(Pipeline[]::new))
                   .then(attention)
                   .then(toOutput, toGradient)
                   .then(gradient),
               resources);
+    }
+
+    private boolean isFused() {
+      return tested.form == Form.FUSED;
     }
 
     private LocalTensor local(long columns) {
@@ -369,18 +381,43 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
       int rank = group.rank();
       filled(x.view(), seed(round, rank, INPUT));
       filled(query.view(), seed(round, rank, QUERY));
-      filled(toKey.weight(), seed(round, 0, TO_KEY));
-      filled(toValue.weight(), seed(round, 0, TO_VALUE));
+      if (isFused()) {
+        var _ = projections.getFirst().weight().copyFrom(fusedWeight(round));
+      } else {
+        filled(projections.getFirst().weight(), seed(round, 0, TO_KEY));
+        filled(projections.getLast().weight(), seed(round, 0, TO_VALUE));
+      }
       filled(toGradient.weight(), seed(round, 0, TO_GRADIENT));
       var _ = toOutput.weight().copyFrom(selection());
       run(chain, round);
       var name = "%s on rank %s, round %d: ".formatted(tested.text(), group.place(), round);
       findings.same(name + "projection of the output", selected(), toOutput.output().toFloats());
-      context.alteration().accept(gradient.queryGradient());
+      context
+          .alteration()
+          .accept(gradient.tensor(isFused() ? Part.QKV_GRADIENT : Part.QUERY_GRADIENT));
       context.alteration().accept(attention.output());
       var inputs = inputs(round);
-      inputs.compare(gradient, findings);
+      inputs.compareGradient(gradient, findings);
       inputs.compare(attention, findings);
+    }
+
+    /// Returns a weight of columns [query | key | value].
+    private float[] fusedWeight(int round) {
+      int kvColumns = plain.spec().kvHeads() * HEAD_SIZE;
+      var widths = List.of(columns(), kvColumns, kvColumns);
+      var parts = List.of(TO_QUERY, TO_KEY, TO_VALUE);
+      int all = columns() + 2 * kvColumns;
+      var weight = new float[DEPTH * all];
+      int first = 0;
+      for (int part = 0; part < parts.size(); part++) {
+        int width = widths.get(part);
+        var own = Integers.first(seed(round, 0, parts.get(part)), DEPTH * width);
+        for (int row = 0; row < DEPTH; row++) {
+          System.arraycopy(own, row * width, weight, row * all + first, width);
+        }
+        first += width;
+      }
+      return weight;
     }
 
     /// Returns a weight each of whose columns selects one column of the input, so that products are
@@ -421,7 +458,10 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
       return new AttentionCase.Inputs(
           plain,
           round,
-          sequence(columns(), rank -> Integers.first(seed(round, rank, QUERY), ROWS * columns())),
+          isFused()
+              ? projected(round, TO_QUERY, columns())
+              : sequence(
+                  columns(), rank -> Integers.first(seed(round, rank, QUERY), ROWS * columns())),
           projected(round, TO_KEY, kvColumns),
           projected(round, TO_VALUE, kvColumns),
           projected(round, TO_GRADIENT, columns()));

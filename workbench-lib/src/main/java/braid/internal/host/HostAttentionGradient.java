@@ -102,7 +102,7 @@ final class HostAttentionGradient implements AutoCloseable {
 
   private static void narrow(Matrix sum, Matrix gradient) {
     if (!gradient.dtype().isStoredAsFp32()) {
-      Numbers.narrow(gradient.dtype(), sum.bytes(), gradient.bytes());
+      Numbers.narrow(sum, gradient);
     }
   }
 
@@ -166,7 +166,10 @@ final class HostAttentionGradient implements AutoCloseable {
     void attend() {
       var block = gradient.block();
       if (!gradient.continuesQuery()) {
-        gradient.queryGradient().bytes().fill((byte) 0);
+        var zeroed = gradient.queryGradient();
+        for (int row = 0; row < zeroed.rows(); row++) {
+          zeroed.rows(row, 1).bytes().fill((byte) 0);
+        }
       }
       for (int kvHead = 0; kvHead < block.spec().kvHeads(); kvHead++) {
         for (int from = 0, end; from < key.rows(); from = end) {

@@ -7,6 +7,7 @@ import braid.internal.work.Reduction;
 import braid.natives.Blas;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
 
 /// Multiplications and sums of one stream, in fp32: narrow types are widened, and results rounded.
 public final class HostGemm implements AutoCloseable {
@@ -46,6 +47,10 @@ public final class HostGemm implements AutoCloseable {
     limitThreads(threads);
     var out = reduction.out();
     if (out.rows() == 0) {
+      return;
+    }
+    if (!reduction.isContiguous()) {
+      IntStream.range(0, out.rows()).forEach(row -> reduce(reduction.row(row)));
       return;
     }
     long bytes = (long) out.rows() * out.columns() * Float.BYTES;

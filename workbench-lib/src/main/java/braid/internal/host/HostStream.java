@@ -212,10 +212,10 @@ final class HostStream implements Stream {
   }
 
   private static Matrix fetched(Work work, Matrix part, Arena arena) {
-    var memory = arena.allocate(Math.max(1, part.bytes().byteSize()), Long.BYTES);
-    RemoteWindow.move(
-        work::toString, Transfer.of(part.bytes(), memory.asSlice(0, part.bytes().byteSize())));
-    return Matrix.of(memory, part.dtype(), part.rows(), part.columns());
+    var memory = arena.allocate(Math.max(1, part.size()), Long.BYTES);
+    var near = Matrix.of(memory, part.dtype(), part.rows(), part.columns());
+    RemoteWindow.move(work::toString, Transfer.of(part, near));
+    return near;
   }
 
   @Override

@@ -50,6 +50,13 @@ public final class Numbers {
         to, DType.FP32, from.rows(), from.columns(), storedColumns, from.transposed());
   }
 
+  /// Rounds a matrix in fp32 without gaps, and stores it by rows.
+  static void narrow(Matrix from, Matrix to) {
+    for (int row = 0; row < to.rows(); row++) {
+      narrow(to.dtype(), from.rows(row, 1).bytes(), to.rows(row, 1).bytes());
+    }
+  }
+
   /// Rounds fp32 numbers to a type and stores them.
   static void narrow(DType dtype, MemorySegment from, MemorySegment to) {
     if (dtype.isStoredAsFp32()) {

@@ -10,16 +10,26 @@ import java.util.stream.IntStream;
 record SequenceParts(Plan plan, Peers peers, AttentionSpec spec) {
   /// Returns this rank's numbers of a part.
   float[] loaded(Part part) {
-    var matrix = plan.matrix(part);
+    var matrix = plan.matrix(part.tensor(spec));
     var numbers = new float[Math.multiplyExact(matrix.rows(), matrix.columns())];
     plan.backend().access().load(matrix.dtype(), matrix.bytes(), numbers);
-    return numbers;
+    var slice = part.columnsOfTensor(spec);
+    int columns = Math.toIntExact(slice.length());
+    if (columns == matrix.columns()) {
+      return numbers;
+    }
+    var own = new float[Math.multiplyExact(matrix.rows(), columns)];
+    for (int row = 0; row < matrix.rows(); row++) {
+      int from = row * matrix.columns() + (int) slice.start();
+      System.arraycopy(numbers, from, own, row * columns, columns);
+    }
+    return own;
   }
 
   /// Returns the numbers of all ranks, by position. All ranks call it together.
   float[] gathered(Part part) {
     int ranks = plan.place().size();
-    int columns = plan.matrix(part).columns();
+    int columns = Math.toIntExact(part.columnsOfTensor(spec).length());
     long most =
         IntStream.range(0, ranks).mapToLong(rank -> tokens(rank).count()).max().orElseThrow();
     var parts =

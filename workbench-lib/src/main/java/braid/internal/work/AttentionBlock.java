@@ -6,7 +6,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// Attention of the rows of `query` to the rows of `key` and `value`. If `continued`, the keys are
-/// added to those that the result already includes. All matrices are stored by rows without gaps.
+/// added to those that the result already includes. All matrices are stored by rows, those of the
+/// result without gaps.
 ///
 /// @param queries positions of rows of the query; a continued result keeps rows without one
 /// @param keys positions of all rows of key and value

@@ -1,7 +1,7 @@
 package braid.internal.work;
 
 /// Gradients of a block of an attention: in fp32, or in the type of the attention if nothing is
-/// added to them. All matrices are stored by rows without gaps.
+/// added to them. All matrices are stored by rows, output and LSE without gaps.
 ///
 /// @param block the block; its result is the finished attention of the query, which is read
 /// @param outputGradient gradient of the result's output

@@ -65,11 +65,21 @@ public record Matrix(
         transposed);
   }
 
+  /// Returns whether it is stored by rows without gaps.
+  public boolean isContiguous() {
+    return !transposed && (stride == columns || rows <= 1);
+  }
+
+  /// Number of bytes of its numbers.
+  public long size() {
+    return (long) rows * columns * dtype.bytes();
+  }
+
   /// Memory of the matrix, which must be stored by rows without gaps.
   public MemorySegment bytes() {
-    if (transposed || stride != columns) {
+    if (!isContiguous()) {
       throw new IllegalStateException("not in one piece: " + this);
     }
-    return segment.asSlice(0, (long) rows * columns * dtype.bytes());
+    return segment.asSlice(0, size());
   }
 }

@@ -5,8 +5,9 @@ import java.util.List;
 
 /// One sum: `out = epilogue(sum of parts)`, added in fp32 in the order of the parts. A sum of
 /// several parts is rounded to the first part's type before the epilogue, as a collective would
-/// have returned it; a single part is not. All matrices have the same shape and are stored by rows
-/// without gaps. Parts may be of another type than `out`, and one of them may be `out` itself.
+/// have returned it; a single part is not. All matrices have the same shape and are stored by rows:
+/// without gaps if there is an epilogue. Parts may be of another type than `out`, and one of them
+/// may be `out` itself.
 ///
 /// @param linkBytes number of bytes of parts in other ranks' memory
 public record Reduction(List<Matrix> parts, Matrix out, Epilogue epilogue, long linkBytes) {
@@ -24,6 +25,17 @@ public record Reduction(List<Matrix> parts, Matrix out, Epilogue epilogue, long 
     }
   }
 
+  /// Returns whether all matrices are stored without gaps.
+  public boolean isContiguous() {
+    return out.isContiguous() && parts.stream().allMatch(Matrix::isContiguous);
+  }
+
+  /// Returns the sum of one row.
+  public Reduction row(int row) {
+    return new Reduction(
+        parts.stream().map(part -> part.rows(row, 1)).toList(), out.rows(row, 1), epilogue);
+  }
+
   /// Type to which the sum is rounded before the epilogue.
   public DType sumType() {
     return parts.getFirst().dtype();
@@ -39,6 +51,6 @@ public record Reduction(List<Matrix> parts, Matrix out, Epilogue epilogue, long 
 
   /// Number of bytes read and written.
   public long bytes() {
-    return parts.stream().mapToLong(part -> part.bytes().byteSize()).sum() + out.bytes().byteSize();
+    return parts.stream().mapToLong(Matrix::size).sum() + out.size();
   }
 }

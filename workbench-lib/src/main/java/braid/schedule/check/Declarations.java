@@ -174,12 +174,26 @@ final class Declarations {
       finding(
           "%s is private to rank %d; make it symmetric or copy it on its own rank",
           region, region.rank());
-    } else if (!region.hasAllColumns() && !(step instanceof Copy)) {
+    } else if (!region.hasAllColumns() && !takesSomeColumns(step, region)) {
       finding(
-          "only copies take some of the columns but it takes %s of %d; copy them to a buffer of"
-              + " their own",
+          "only copies, sums without a finish, and query, key and value of attention take some of"
+              + " the columns but it takes %s of %d; copy them to a buffer of their own",
           region, buffer.columns(region.rank()));
     }
+  }
+
+  private static boolean takesSomeColumns(Step step, Region region) {
+    return switch (step) {
+      case Copy _ -> true;
+      case Reduce reduce -> reduce.finish().equals(Finish.NONE);
+      case Attend attend -> !isOf(attend.result(), region);
+      case AttendGradient gradient -> !isOf(gradient.block().result(), region);
+      default -> false;
+    };
+  }
+
+  private static boolean isOf(Partial partial, Region region) {
+    return region.equals(partial.output()) || region.equals(partial.lse());
   }
 
   private boolean declares(Buffer buffer) {

@@ -200,7 +200,9 @@ final class Evaluation {
             .toList();
     return Piece.mapped(
         together(own, run, out.row()),
-        row -> new Attended(spec, part, row, run.first() - out.row(), 0, seen));
+        row ->
+            new Attended(spec, part, row, run.first() - out.row(), 0, seen)
+                .moved(0, -out.column()));
   }
 
   /// Returns the rows of a run of one side in rows from `first` on.
@@ -208,7 +210,8 @@ final class Evaluation {
     var all = new ArrayList<List<Piece>>();
     for (var region : side.regions()) {
       var rows = region.tokens(run);
-      all.add(read(rows).stream().map(each -> each.moved(first - rows.row(), 0)).toList());
+      all.add(
+          read(rows).stream().map(each -> each.moved(first - rows.row(), -rows.column())).toList());
     }
     return Piece.combined(all, Together::new);
   }

@@ -23,8 +23,10 @@ import braid.schedule.check.Value.Rows;
 import braid.schedule.check.Value.Together;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Function;
 import java.util.function.IntToLongFunction;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// Expected values of a schedule's outputs (its made ports). They follow from the unfused code of
 /// [GemmSpec] and [AttentionSpec] and from the definition of each collective, not from the
@@ -50,9 +52,10 @@ final class Expected {
       return atDistance(region.row() - start - other.region.row() + other.start);
     }
 
-    /// Returns the value of rows that are some rows before these.
+    /// Returns the value of rows that are some rows before these, in columns from 0 on.
     Value atDistance(long distance) {
-      return new Rows(region.buffer().name(), region.rank(), distance, 0, Origin.GIVEN);
+      return new Rows(
+          region.buffer().name(), region.rank(), distance, region.column(), Origin.GIVEN);
     }
 
     /// Returns the part of the region that has these positions.
@@ -249,12 +252,10 @@ final class Expected {
       List<Part> parts,
       List<Part> results,
       Schedule schedule) {
-    var queries = queryParts.stream().map(part -> rows(part, problem, schedule, _ -> 0)).toList();
-    var keys =
-        List.of(Part.KEY, Part.VALUE).stream()
-            .map(part -> rows(part, problem, schedule, _ -> 0))
-            .toList();
-    var out = results.stream().map(part -> rows(part, problem, schedule, _ -> 0)).toList();
+    Function<Part, List<PortRows>> tensors = part -> columns(part, problem, spec, schedule);
+    var queries = queryParts.stream().map(tensors).toList();
+    var keys = Stream.of(Part.KEY, Part.VALUE).map(tensors).toList();
+    var out = results.stream().map(tensors).toList();
     if (!findings.isEmpty()) {
       return;
     }
@@ -273,15 +274,27 @@ final class Expected {
               new Output(
                   result.at(Slice.rows(run)),
                   new Attended(
-                      spec,
-                      parts.get(i),
-                      new Together(row),
-                      run.first() - run.row() - result.region().row(),
-                      0,
-                      ofKeys ? queryBlocks : keyBlocks)));
+                          spec,
+                          parts.get(i),
+                          new Together(row),
+                          run.first() - run.row() - result.region().row(),
+                          0,
+                          ofKeys ? queryBlocks : keyBlocks)
+                      .moved(0, -result.region().column())));
         }
       }
     }
+  }
+
+  /// Returns the rows of a part by rank: columns of a fused tensor's port.
+  private List<PortRows> columns(
+      Part part, Problem problem, AttentionSpec spec, Schedule schedule) {
+    var slice = part.columnsOfTensor(spec);
+    return rows(part.tensor(spec), problem, schedule, _ -> 0).stream()
+        // Ports with other sizes were reported.
+        .filter(rows -> slice.end() <= rows.region().columns())
+        .map(rows -> new PortRows(rows.region().columns(slice), rows.start()))
+        .toList();
   }
 
   /// Returns the rows of all ranks by position in the sequence.

@@ -46,18 +46,18 @@ final class AttentionGradientPlanner {
   private final Schedule.Builder builder;
   private final FetchedKeys fetched;
 
-  private final Buffer query;
+  private final Panel query;
   private final Buffer output;
   private final Buffer lse;
   private final Buffer outputGradient;
-  private final Buffer queryGradient;
+  private final Panel queryGradient;
   private final KeyValue gradients;
 
   /// Sums of the gradients of this rank's keys and values.
   private final KeyValue sums;
 
   /// Gradients of the query by the keys of each lane.
-  private final List<Buffer> queryGradients = new ArrayList<>();
+  private final List<Panel> queryGradients = new ArrayList<>();
 
   /// Gradients of fetched keys and values by this rank's queries, by slot.
   private final List<KeyValue> parts = new ArrayList<>();
@@ -73,13 +73,15 @@ final class AttentionGradientPlanner {
     this.how = how;
     this.ranks = ranks;
     this.builder = Schedule.on(new Goal.Solution(gradient, Optional.of(how)), ranks);
-    query = builder.local(Part.QUERY);
-    fetched = new FetchedKeys(spec, how, builder, ranks, true);
+    var given = Projections.given(spec, builder, false);
+    query = given.query();
+    fetched = new FetchedKeys(spec, how, builder, given.keys(), ranks, true);
     output = builder.local(Part.OUTPUT);
     lse = builder.local(Part.LSE);
     outputGradient = builder.local(Part.OUTPUT_GRADIENT);
-    queryGradient = builder.local(Part.QUERY_GRADIENT);
-    gradients = new KeyValue(builder.local(Part.KEY_GRADIENT), builder.local(Part.VALUE_GRADIENT));
+    var results = Projections.gradients(spec, builder, false);
+    queryGradient = results.query();
+    gradients = results.keys();
     boolean direct = spec.dtype() == DType.FP32;
     var own = fetched.own().key();
     var ofKeys = summed(own, rank -> Tokens.seenByNoOther(spec, ranks, rank));
@@ -96,7 +98,7 @@ final class AttentionGradientPlanner {
         how.neighborsOnly()
             ? IntStream.range(0, ranks).mapToObj(this::fromPredecessor).toList()
             : ReturnedGradients.toOwners(how, ranks, fetched::pieces);
-    returnedGradients = new ReturnedGradients(builder, how, arrivals, own::columns);
+    returnedGradients = new ReturnedGradients(builder, how, arrivals, _ -> own.columns());
     back = AttentionLanes.communication(builder, "return", how);
     adder = builder.lane("add", Lane.Role.COMPLETION);
     lanes = AttentionLanes.compute(builder, how);
@@ -116,12 +118,12 @@ final class AttentionGradientPlanner {
   }
 
   /// Returns the shapes of sums; ranks without a run of several blocks need none.
-  private List<Shape> summed(Buffer like, IntFunction<Tokens> ofOneBlock) {
+  private List<Shape> summed(Panel like, IntFunction<Tokens> ofOneBlock) {
     return Buffer.shapes(
         ranks,
         rank -> {
           boolean all = ofOneBlock.apply(rank).equals(Tokens.of(spec, ranks, rank));
-          return new Shape(all ? 0 : like.rows(rank), like.columns(rank));
+          return new Shape(all ? 0 : like.rows(rank), like.columns());
         });
   }
 
@@ -130,8 +132,8 @@ final class AttentionGradientPlanner {
         wide(prefix + like.key() + suffix, shapes), wide(prefix + like.value() + suffix, shapes));
   }
 
-  private Buffer wide(String name, List<Shape> shapes) {
-    return builder.add(new Buffer(name, DType.FP32, shapes, false, false));
+  private Panel wide(String name, List<Shape> shapes) {
+    return Panel.of(builder.add(new Buffer(name, DType.FP32, shapes, false, false)));
   }
 
   /// The steps of one rank.
@@ -176,7 +178,7 @@ final class AttentionGradientPlanner {
       this.blocks = queryGradients.stream().map(this::blocks).toList();
     }
 
-    private GradientBlocks blocks(Buffer gradient) {
+    private GradientBlocks blocks(Panel gradient) {
       return new GradientBlocks(
           program,
           spec,
@@ -362,7 +364,7 @@ final class AttentionGradientPlanner {
       }
     }
 
-    private void round(Buffer from, Buffer to, Slice rows) {
+    private void round(Panel from, Panel to, Slice rows) {
       program.reduce(
           adder, Step.NO_CHUNK, List.of(from.on(rank, rows)), to.on(rank, rows), Finish.NONE);
     }

@@ -40,7 +40,7 @@ final class AttentionPlanner {
   private final int ranks;
   private final Schedule.Builder builder;
   private final FetchedKeys fetched;
-  private final Buffer query;
+  private final Panel query;
   private final Buffer output;
   private final Buffer lse;
 
@@ -55,8 +55,9 @@ final class AttentionPlanner {
     this.how = how;
     this.ranks = ranks;
     this.builder = Schedule.on(new Goal.Solution(spec, Optional.of(how)), ranks);
-    query = builder.local(Part.QUERY);
-    fetched = new FetchedKeys(spec, how, builder, ranks, false);
+    var given = Projections.given(spec, builder, false);
+    query = given.query();
+    fetched = new FetchedKeys(spec, how, builder, given.keys(), ranks, false);
     output = builder.local(Part.OUTPUT);
     lse = builder.local(Part.LSE);
     for (int lane = 0; lane < how.streams(); lane++) {

@@ -10,7 +10,6 @@ import braid.model.Tokens;
 import braid.schedule.Buffer;
 import braid.schedule.Buffer.Shape;
 import braid.schedule.Lane;
-import braid.schedule.Part;
 import braid.schedule.Program;
 import braid.schedule.Schedule;
 import braid.schedule.Slice;
@@ -20,6 +19,7 @@ import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.IntToLongFunction;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -35,12 +35,17 @@ final class FetchedKeys {
   private final ContextParallel how;
   private final int ranks;
   private final KeyValue kv;
+
+  /// The rank's own keys and values, as a library sends them.
+  private final KeyValue outgoing;
+
   private final Lane comm;
 
   /// Present if ranks exchange with neighbors only.
   private final Optional<RingRoute> route;
 
-  /// Present if a library gathers the keys and values, in two calls per chunk.
+  /// Present if a library gathers the keys and values, in two calls per chunk, or in one if they
+  /// are fused.
   private final Optional<LibraryLane> library;
 
   /// One pair of buffers per unit in flight in a ring, or one for the sequence.
@@ -70,17 +75,19 @@ final class FetchedKeys {
     }
   }
 
+  /// @param own each rank's own keys and values
   /// @param gradients true if gradients of what was fetched are returned
   FetchedKeys(
       AttentionSpec spec,
       ContextParallel how,
       Schedule.Builder builder,
+      KeyValue own,
       int ranks,
       boolean gradients) {
     this.spec = spec;
     this.how = how;
     this.ranks = ranks;
-    kv = new KeyValue(builder.symmetric(Part.KEY), builder.symmetric(Part.VALUE));
+    kv = own;
     comm = AttentionLanes.communication(builder, "comm", how);
     tokens = IntStream.range(0, ranks).mapToObj(rank -> Tokens.of(spec, ranks, rank)).toList();
     route =
@@ -93,7 +100,8 @@ final class FetchedKeys {
     }
     library =
         byLibrary
-            ? Optional.of(new LibraryLane(builder, comm, ranks, 2 * how.splits()))
+            ? Optional.of(
+                new LibraryLane(builder, comm, ranks, (kv.areFused() ? 1 : 2) * how.splits()))
             : Optional.empty();
     units = IntStream.range(0, ranks).mapToObj(this::planned).toList();
     rows =
@@ -101,16 +109,9 @@ final class FetchedKeys {
             .map(around -> Collections.nCopies(ranks, around.mostRows()))
             .orElseGet(() -> IntStream.range(0, ranks).mapToObj(this::slotRows).toList());
     for (int slot = 0; slot < slots(); slot++) {
-      slots.add(
-          new KeyValue(
-              buffer("fetched key " + slot, kv.key()),
-              buffer("fetched value " + slot, kv.value())));
-      // No symmetric memory is empty.
-      if (route.isEmpty() || rows.getFirst() > 0) {
-        builder.add(slots.getLast().key());
-        builder.add(slots.getLast().value());
-      }
+      slots.add(slot(builder, slot));
     }
+    outgoing = byLibrary && kv.areFused() ? contiguous(builder) : kv;
   }
 
   private void checkEqualParts() {
@@ -124,9 +125,30 @@ final class FetchedKeys {
     }
   }
 
-  private Buffer buffer(String name, Buffer like) {
+  /// Returns a pair of buffers, or one if keys and values are fused.
+  private KeyValue slot(Schedule.Builder builder, int slot) {
+    if (kv.areFused()) {
+      return KeyValue.halves(
+          buffer(builder, "fetched kv " + slot, shapes(rows::get, kv.both().columns())));
+    }
+    return KeyValue.of(
+        buffer(builder, "fetched key " + slot, shapes()),
+        buffer(builder, "fetched value " + slot, shapes()));
+  }
+
+  private Buffer buffer(Schedule.Builder builder, String name, List<Shape> shapes) {
     boolean symmetric = route.isPresent() || LibraryLane.needsSymmetric(how.transport());
-    return new Buffer(name, like.dtype(), shapes(), symmetric, false);
+    var buffer = new Buffer(name, spec.dtype(), shapes, symmetric, false);
+    // No symmetric memory is empty.
+    return route.isPresent() && rows.getFirst() == 0 ? buffer : builder.add(buffer);
+  }
+
+  /// Returns fused keys and values in rows without gaps, as a library sends them.
+  private KeyValue contiguous(Schedule.Builder builder) {
+    var both = kv.both();
+    return both.columns() == both.buffer().columns(0)
+        ? kv
+        : KeyValue.halves(buffer(builder, "sent kv", shapes(both::rows, both.columns())));
   }
 
   private long slotRows(int rank) {
@@ -142,7 +164,11 @@ final class FetchedKeys {
 
   /// Returns the shapes of a slot.
   List<Shape> shapes() {
-    return Buffer.shapes(ranks, rank -> new Shape(rows.get(rank), kv.key().columns(rank)));
+    return shapes(rows::get, kv.key().columns());
+  }
+
+  private List<Shape> shapes(IntToLongFunction rowsOf, long columns) {
+    return Buffer.shapes(ranks, rank -> new Shape(rowsOf.applyAsLong(rank), columns));
   }
 
   /// Returns the number of slots: one more than there are streams in a ring.
@@ -338,6 +364,22 @@ final class FetchedKeys {
       var all = new Slice(ranks * own.start(), ranks * own.length());
       var slot = slots.getFirst();
       var gather = Collective.ALL_GATHER;
+      if (kv.areFused()) {
+        if (!outgoing.equals(kv)) {
+          program.copy(
+              comm,
+              number + 1,
+              kv.moves(rank, List.of(new KeyValue.Rows(own, own)), outgoing, rank));
+        }
+        calls.call(
+            program,
+            chunk,
+            number + 1,
+            gather,
+            outgoing.both().on(rank, own),
+            slot.both().on(rank, all));
+        return;
+      }
       calls.call(
           program, 2 * chunk, number + 1, gather, kv.key().on(rank, own), slot.key().on(rank, all));
       calls.call(

@@ -21,7 +21,7 @@ final class GradientBlocks {
   private final Program program;
   private final AttentionSpec spec;
   private final Queries queries;
-  private final Function<Tokens, Buffer> gradients;
+  private final Function<Tokens, Panel> gradients;
 
   /// Groups of runs of queries, each computed together.
   private final List<Tokens> groups;
@@ -30,16 +30,16 @@ final class GradientBlocks {
   private final Set<Tokens> begun = new HashSet<>();
 
   /// Buffers with a row per query.
-  record Queries(Buffer query, Buffer output, Buffer lse, Buffer outputGradient) {}
+  record Queries(Panel query, Buffer output, Buffer lse, Buffer outputGradient) {}
 
   /// @param groups runs of queries that are computed together
-  /// @param gradients returns the buffer of the gradient of a group of queries
+  /// @param gradients returns the tensor of the gradient of a group of queries
   GradientBlocks(
       Program program,
       AttentionSpec spec,
       List<Tokens> groups,
       Queries queries,
-      Function<Tokens, Buffer> gradients) {
+      Function<Tokens, Panel> gradients) {
     this.program = program;
     this.spec = spec;
     this.groups = groups;

@@ -49,7 +49,7 @@ final class HeadExchange {
 
   /// A tensor of a rank's tokens, and the columns of its heads for the tokens of its group: a
   /// buffer per split.
-  record Divided(Buffer all, List<Buffer> splits) {
+  record Divided(Panel all, List<Buffer> splits) {
     Buffer of(int split) {
       return splits.get(split);
     }
@@ -68,13 +68,14 @@ final class HeadExchange {
     }
   }
 
-  HeadExchange(AttentionSpec spec, ContextParallel how, Schedule.Builder builder, int ranks) {
+  HeadExchange(
+      AttentionSpec spec, ContextParallel how, Schedule.Builder builder, KeyValue kv, int ranks) {
     this.spec = spec;
     this.ranks = ranks;
     this.splits = how.splits();
     this.sharing = how.headRanks(ranks);
     this.builder = builder;
-    kv = new KeyValue(builder.symmetric(Part.KEY), builder.symmetric(Part.VALUE));
+    this.kv = kv;
     for (int slot = 0; slot < Math.min(how.streams() + 1, splits * groups()); slot++) {
       fetched.add(keys("fetched ", slot, spec.dtype()));
     }
@@ -104,23 +105,29 @@ final class HeadExchange {
             .boxed()
             .toList();
     long columns = columns(kv.key());
-    return new KeyValue(
+    return KeyValue.of(
         buffer("%skey %d".formatted(prefix, slot), dtype, rows, columns),
         buffer("%svalue %d".formatted(prefix, slot), dtype, rows, columns));
   }
 
   /// Adds a tensor that is fetched with the keys of a rank's own group.
-  Divided gathered(Part part) {
-    var all = builder.symmetric(part);
+  Divided gathered(Panel all) {
     gathered.add(divided("", all, all.dtype()));
     return gathered.getLast();
   }
 
   /// Adds a tensor of results, which are written to the ranks that hold the tokens.
-  Divided returned(Part part) {
-    var all = builder.symmetric(part);
+  Divided returned(Panel all) {
     returned.add(divided("", all, all.dtype()));
     return returned.getLast();
+  }
+
+  Divided gathered(Part part) {
+    return gathered(Panel.of(builder.symmetric(part)));
+  }
+
+  Divided returned(Part part) {
+    return returned(Panel.of(builder.symmetric(part)));
   }
 
   /// Adds sums of results in fp32: the results themselves if they are in fp32.
@@ -130,7 +137,7 @@ final class HeadExchange {
         : divided("sum of ", results.all(), DType.FP32);
   }
 
-  private Divided divided(String prefix, Buffer all, DType dtype) {
+  private Divided divided(String prefix, Panel all, DType dtype) {
     var rows = IntStream.range(0, ranks).mapToObj(rank -> tokens(rank / sharing).count()).toList();
     return new Divided(
         all,
@@ -152,8 +159,8 @@ final class HeadExchange {
   }
 
   /// Returns the columns of a split.
-  private long columns(Buffer all) {
-    return all.columns(0) / sharing / splits;
+  private long columns(Panel all) {
+    return all.columns() / sharing / splits;
   }
 
   private Tokens tokens(int group) {
@@ -306,7 +313,7 @@ final class HeadExchange {
     }
 
     /// Returns the columns of a tensor that a region of one split holds.
-    private Region part(Buffer all, int owner, Slice rows, int split, Region of) {
+    private Region part(Panel all, int owner, Slice rows, int split, Region of) {
       return all.on(
           owner, rows, new Slice((rank % sharing * splits + split) * of.columns(), of.columns()));
     }

@@ -60,13 +60,13 @@ final class ReturnedGradients {
     var shapes =
         Buffer.shapes(ranks, rank -> new Shape(SLOTS * room(rank), columns.applyAsLong(rank)));
     this.inbox =
-        new KeyValue(
+        KeyValue.of(
             new Buffer("inbox of key gradient", DType.FP32, shapes, true, false),
             new Buffer("inbox of value gradient", DType.FP32, shapes, true, false));
     // Heads of a single group of ranks have no messages, and need no memory for them.
     if (arrivals.stream().anyMatch(messages -> !messages.isEmpty())) {
-      builder.add(inbox.key());
-      builder.add(inbox.value());
+      builder.add(inbox.key().buffer());
+      builder.add(inbox.value().buffer());
     }
   }
 
@@ -187,7 +187,7 @@ final class ReturnedGradients {
       add(lane, which, sums, Piece::rows, _ -> true);
     }
 
-    private void sum(Lane lane, int chunk, Buffer sums, Buffer more, KeyValue.Rows rows) {
+    private void sum(Lane lane, int chunk, Panel sums, Panel more, KeyValue.Rows rows) {
       var all = sums.on(program.rank(), rows.into());
       var parts = List.of(all, more.on(program.rank(), rows.from()));
       program.reduce(lane, chunk, parts, all, Finish.NONE);

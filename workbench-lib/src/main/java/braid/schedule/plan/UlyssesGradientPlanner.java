@@ -45,16 +45,18 @@ final class UlyssesGradientPlanner {
 
   UlyssesGradientPlanner(AttentionGradientSpec gradient, ContextParallel how, int ranks) {
     builder = Schedule.on(new Goal.Solution(gradient, Optional.of(how)), ranks);
-    heads = new HeadExchange(gradient.forward(), how, builder, ranks);
-    query = heads.gathered(Part.QUERY);
+    var given = Projections.given(gradient.forward(), builder, true);
+    heads = new HeadExchange(gradient.forward(), how, builder, given.keys(), ranks);
+    query = heads.gathered(given.query());
     output = heads.gathered(Part.OUTPUT);
     lse = heads.gathered(Part.LSE);
     outputGradient = heads.gathered(Part.OUTPUT_GRADIENT);
+    var results = Projections.gradients(gradient.forward(), builder, true);
     gradients =
         List.of(
-            heads.returned(Part.QUERY_GRADIENT),
-            heads.returned(Part.KEY_GRADIENT),
-            heads.returned(Part.VALUE_GRADIENT));
+            heads.returned(results.query()),
+            heads.returned(results.keys().key()),
+            heads.returned(results.keys().value()));
     sums = heads.groups() > 1 ? gradients.stream().map(heads::sums).toList() : gradients;
     for (int slot = 0; slot < heads.slots() && heads.groups() > 1; slot++) {
       parts.add(heads.keys("gradient of fetched ", slot, DType.FP32));
@@ -99,8 +101,9 @@ final class UlyssesGradientPlanner {
           program,
           heads.part(),
           List.of(own.tokens()),
-          new Queries(query.of(split), output.of(split), lse.of(split), outputGradient.of(split)),
-          _ -> sums.getFirst().of(split));
+          new Queries(
+              Panel.of(query.of(split)), output.of(split), lse.of(split), outputGradient.of(split)),
+          _ -> Panel.of(sums.getFirst().of(split)));
     }
 
     /// An all-to-all of heads in two splits: while the gradients of the first are computed, the
@@ -162,7 +165,7 @@ final class UlyssesGradientPlanner {
 
     /// Returns the sums of a split's gradients of key and value.
     private KeyValue sums(int split) {
-      return new KeyValue(sums.get(1).of(split), sums.get(2).of(split));
+      return KeyValue.of(sums.get(1).of(split), sums.get(2).of(split));
     }
 
     /// Sends the gradients of another group's keys and values to the rank that adds them.

@@ -33,8 +33,9 @@ final class UlyssesPlanner {
   UlyssesPlanner(AttentionSpec spec, ContextParallel how, int ranks) {
     this.splits = how.splits();
     builder = Schedule.on(new Goal.Solution(spec, Optional.of(how)), ranks);
-    heads = new HeadExchange(spec, how, builder, ranks);
-    query = heads.gathered(Part.QUERY);
+    var given = Projections.given(spec, builder, true);
+    heads = new HeadExchange(spec, how, builder, given.keys(), ranks);
+    query = heads.gathered(given.query());
     output = heads.returned(Part.OUTPUT);
     lse = heads.returned(Part.LSE);
     sums = heads.groups() > 1 ? heads.sums(output) : output;

@@ -4,6 +4,7 @@ import braid.launcher.Nearest;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.DType;
+import braid.model.Fused;
 import braid.model.TokenLayout;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -43,6 +44,13 @@ final class TuneOptions {
       description = "Attention: no token sees later ones; tokens are dealt in zigzag.")
   private boolean causal;
 
+  @Option(
+      names = "--fused",
+      paramLabel = "TENSORS",
+      description =
+          "Attention: kv or qkv, tensors that are columns of one tensor. Default: none, one each.")
+  private @Nullable String fused;
+
   @Option(names = "--backward", description = "Attention: its gradients instead.")
   private boolean backward;
 
@@ -64,6 +72,7 @@ final class TuneOptions {
         kvHeads == null ? "" : "--kv-heads",
         headSize == null ? "" : "--head-size",
         causal ? "--causal" : "",
+        fused == null ? "" : "--fused",
         backward ? "--backward" : "");
   }
 
@@ -116,6 +125,19 @@ final class TuneOptions {
   /// Layout of causal attention, which gives each rank as much work.
   TokenLayout layout() {
     return causal ? TokenLayout.ZIGZAG : AttentionSpec.DEFAULT_LAYOUT;
+  }
+
+  Fused fused() {
+    if (fused == null) {
+      return Fused.NONE;
+    }
+    return Stream.of(Fused.values())
+        .filter(each -> each.toString().equals(fused))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new BraidException(
+                    "--fused must be kv, qkv or none but was `%s`; try qkv".formatted(fused)));
   }
 
   boolean isBackward() {

@@ -3,6 +3,7 @@ package braid.launcher.cli.tune;
 import braid.launcher.Nearest;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
+import braid.model.Fused;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
@@ -138,6 +139,10 @@ record TunedProblem(Problem problem, String spec, List<Method> methods) {
     if (options.isCausal()) {
       spec = spec.causal().layout(options.layout());
       text += ".causal().layout(TokenLayout." + options.layout().name() + ")";
+    }
+    if (options.fused() != Fused.NONE) {
+      spec = spec.fused(options.fused());
+      text += ".fused(Fused." + options.fused().name() + ")";
     }
     return options.isBackward()
         ? new TunedProblem(spec.backward(), text + ".backward()", List.of())

@@ -103,15 +103,17 @@ public final class Arguments {
         part.output().bytes().address(), part.lse().bytes().address());
   }
 
+  private static ReduceArguments.Part summed(Matrix matrix) {
+    return new ReduceArguments.Part(
+        matrix.segment().address(), type(matrix.dtype()), matrix.stride());
+  }
+
   static ReduceArguments of(Reduction reduction) {
     var out = reduction.out();
     var epilogue = reduction.epilogue();
     return ReduceArguments.of(
-        reduction.parts().stream()
-            .map(part -> new ReduceArguments.Part(part.bytes().address(), type(part.dtype())))
-            .toList(),
-        out.bytes().address(),
-        type(out.dtype()),
+        reduction.parts().stream().map(Arguments::summed).toList(),
+        summed(out),
         out.rows(),
         out.columns(),
         new ReduceArguments.Finish(

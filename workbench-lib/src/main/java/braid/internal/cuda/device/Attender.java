@@ -21,6 +21,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /// Attention on a GPU and its gradients: by cuDNN where it is present and computes the block, else
@@ -65,7 +66,7 @@ public final class Attender implements AutoCloseable {
   ///
   /// @throws BraidException if cuDNN is required and cannot compute the block
   public Prepared prepare(AttentionBlock block, Scratch scratch) {
-    var all = sequences(block, problem -> cudnn().cannot(problem));
+    var all = sequences(block, UnaryOperator.identity(), problem -> cudnn().cannot(problem));
     if (all.stream().allMatch(each -> each.problem().isEmpty())) {
       var whole = all.size() == 1 ? all.getFirst().block() : block;
       var tables = all.size() == 1 ? Arguments.Tables.NONE : tables(block, scratch);
@@ -99,13 +100,17 @@ public final class Attender implements AutoCloseable {
   /// Returns the sequences of a block, each with its engine: packed ones that cuDNN computes
   /// together first.
   ///
+  /// @param complete adds to a problem what the block does not know
   /// @param cannot returns why cuDNN cannot solve a problem
   /// @throws BraidException if cuDNN is required and cannot compute a sequence
   private List<Sequences> sequences(
-      AttentionBlock block, Function<AttentionProblem, Optional<String>> cannot) {
+      AttentionBlock block,
+      UnaryOperator<AttentionProblem> complete,
+      Function<AttentionProblem, Optional<String>> cannot) {
     var together = new ArrayList<Sequences>();
     var alone = new ArrayList<Sequences>();
-    for (var each : Sequences.of(block)) {
+    for (var found : Sequences.of(block)) {
+      var each = found.with(complete);
       if (!each.arePacked()) {
         alone.add(Sequences.one(each.block(), byCudnn(each, cannot)));
       } else if (cudnn != null && cannot.apply(each.problem().orElseThrow()).isEmpty()) {
@@ -114,7 +119,9 @@ public final class Attender implements AutoCloseable {
         // One launch of our own kernels takes less time than many calls of cuDNN.
         each.alone().forEach(one -> alone.add(Sequences.one(one.block(), Optional.empty())));
       } else {
-        each.alone().forEach(one -> alone.add(Sequences.one(one.block(), byCudnn(one, cannot))));
+        each.alone()
+            .forEach(
+                one -> alone.add(Sequences.one(one.block(), byCudnn(one.with(complete), cannot))));
       }
     }
     together.addAll(alone);
@@ -219,7 +226,10 @@ public final class Attender implements AutoCloseable {
   public Prepared prepare(AttentionGradientBlock gradient, Scratch scratch) {
     var block = gradient.block();
     var all =
-        sequences(block, problem -> cudnn().cannotBackward(problem, gradient.deterministic()))
+        sequences(
+                block,
+                problem -> Sequences.withGradients(problem, gradient),
+                problem -> cudnn().cannotBackward(problem, gradient.deterministic()))
             .stream()
             .filter(each -> each.rows().count() > 0)
             .toList();

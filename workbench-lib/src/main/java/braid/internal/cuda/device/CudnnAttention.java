@@ -175,7 +175,7 @@ final class CudnnAttention implements AutoCloseable {
     void add(GpuStream stream, AttentionKernels kernels, ElementType type) {
       if (!isNarrow(result)) {
         var part = new AttentionKernels.Part(type, narrow, result.rows(), result.columns(), rows);
-        kernels.add(stream, part, row(result, 0), adds);
+        kernels.add(stream, part, row(result, 0), result.stride(), adds);
       }
     }
   }
@@ -197,9 +197,15 @@ final class CudnnAttention implements AutoCloseable {
   }
 
   static void clear(GpuStream stream, Matrix matrix) {
-    long bytes = (long) matrix.rows() * matrix.stride() * matrix.dtype().bytes();
-    if (bytes > 0) {
-      stream.fill(row(matrix, 0), (byte) 0, bytes);
+    if (matrix.size() == 0) {
+      return;
+    }
+    if (matrix.isContiguous()) {
+      stream.fill(row(matrix, 0), (byte) 0, matrix.size());
+    } else {
+      int bytes = matrix.dtype().bytes();
+      long pitch = (long) matrix.stride() * bytes;
+      stream.fill(row(matrix, 0), pitch, (byte) 0, (long) matrix.columns() * bytes, matrix.rows());
     }
   }
 

@@ -1,11 +1,13 @@
 package braid.internal.cuda.device;
 
 import braid.internal.work.AttentionBlock;
-import braid.model.AttentionSpec;
+import braid.internal.work.AttentionGradientBlock;
+import braid.internal.work.Matrix;
 import braid.model.DType;
 import braid.natives.cuda.Gpu;
 import braid.natives.cudnn.AttentionPlan;
 import braid.natives.cudnn.AttentionProblem;
+import braid.natives.cudnn.AttentionProblem.Strides;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -16,6 +18,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.function.UnaryOperator;
 
 /// Sequences of a block that one call of cuDNN computes: one, or packed ones together.
 ///
@@ -122,6 +125,11 @@ record Sequences(
     return all.stream().allMatch(each -> each.query().rows() == 1);
   }
 
+  /// Returns these sequences with a change of the problem, if they have one.
+  Sequences with(UnaryOperator<AttentionProblem> change) {
+    return new Sequences(block, all, problem.map(change));
+  }
+
   /// Returns each of these sequences alone.
   List<Sequences> alone() {
     return alone(all);
@@ -147,7 +155,7 @@ record Sequences(
   private static AttentionProblem together(
       AttentionBlock block, AttentionProblem.Type type, Mask mask, List<AttentionBlock> all) {
     return problem(
-        block.spec(),
+        block,
         type,
         all.stream().mapToInt(each -> each.query().rows()).max().orElseThrow(),
         all.stream().mapToInt(each -> each.key().rows()).max().orElseThrow(),
@@ -158,13 +166,14 @@ record Sequences(
 
   /// @param shift position of the first row among the keys, if there is a mask
   private static AttentionProblem problem(
-      AttentionSpec spec,
+      AttentionBlock block,
       AttentionProblem.Type type,
       int rows,
       int keys,
       boolean masked,
       long shift,
       AttentionProblem.Sequences sequences) {
+    var spec = block.spec();
     return new AttentionProblem(
         type,
         spec.heads(),
@@ -176,7 +185,32 @@ record Sequences(
         Math.toIntExact(masked ? shift : 0),
         masked ? spec.window() : 0,
         spec.scale(),
-        sequences);
+        sequences,
+        new Strides(gapped(block.query()), gapped(block.key()), gapped(block.value()), 0, 0, 0, 0));
+  }
+
+  /// Returns the same problem with the strides of gradients, those in 16 bits, which cuDNN writes
+  /// where they are.
+  static AttentionProblem withGradients(AttentionProblem problem, AttentionGradientBlock gradient) {
+    var strides = problem.strides();
+    return problem.with(
+        new Strides(
+            strides.query(),
+            strides.key(),
+            strides.value(),
+            gapped(gradient.outputGradient()),
+            written(gradient.queryGradient()),
+            written(gradient.keyGradient()),
+            written(gradient.valueGradient())));
+  }
+
+  private static long written(Matrix gradient) {
+    return CudnnAttention.isNarrow(gradient) ? gapped(gradient) : 0;
+  }
+
+  /// Returns the stride of a matrix; 0 without gaps.
+  private static long gapped(Matrix matrix) {
+    return matrix.stride() == matrix.columns() ? 0 : matrix.stride();
   }
 
   /// Returns the problem of the rows of a sequence that see any key; empty if there are none or
@@ -192,7 +226,7 @@ record Sequences(
     }
     var one = new AttentionProblem.Sequences(1, seeing.count, keys);
     return type(spec.dtype())
-        .map(type -> problem(spec, type, seeing.count, keys, masked, shift, one));
+        .map(type -> problem(block, type, seeing.count, keys, masked, shift, one));
   }
 
   private static Optional<AttentionProblem.Type> type(DType dtype) {
