@@ -225,7 +225,7 @@ class AttentionTest {
                   1 + random.nextInt(16))
               .kvHeads(kvHeads)
               .layout(OF_ONE_SEQUENCE.get(random.nextInt(2)))
-              .fused(Fused.values()[random.nextInt(3)])
+              .fused(List.of(Fused.values()).get(random.nextInt(3)))
               .dtype(
                   List.of(DType.FP32, DType.FP32, DType.BF16, DType.FP16).get(random.nextInt(4)));
       if (random.nextBoolean()) {

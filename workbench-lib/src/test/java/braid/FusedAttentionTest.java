@@ -216,7 +216,7 @@ class FusedAttentionTest {
             assertThatThrownBy(() -> Pipeline.on(world).attention(spec).key(tensor).build())
                 .hasMessageContaining("has no key but");
             assertThatThrownBy(() -> Pipeline.on(world).attention(spec).qkv(tensor).build())
-                .hasMessageContaining("qkv of `" + spec + "` must be 16 x 24");
+                .hasMessageContaining("qkv of `" + spec + "` must be 16x24");
           }
         });
   }

@@ -12,6 +12,7 @@ import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.Collective;
 import braid.model.ContextParallel;
+import braid.model.Fused;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
 import braid.model.TokenLayout;
@@ -59,7 +60,13 @@ class LibrarySchedulesTest {
       if (layout == TokenLayout.WHOLE_SEQUENCES) {
         continue;
       }
-      for (var masked : List.of(spec, spec.causal(), spec.causal().window(5))) {
+      for (var masked :
+          List.of(
+              spec,
+              spec.causal(),
+              spec.causal().window(5),
+              spec.causal().fused(Fused.KV),
+              spec.fused(Fused.QKV))) {
         if (!AttentionCase.canDivide(masked, ranks)) {
           continue;
         }
@@ -73,7 +80,7 @@ class LibrarySchedulesTest {
             assertThat(schedule.findings()).as("%s, %s", masked, tuning.over(library)).isEmpty();
             assertThat(schedule.steps(ranks - 1))
                 .filteredOn(Step.LibraryCall.class::isInstance)
-                .hasSize(2 * tuning.splits());
+                .hasSize((masked.fused() == Fused.NONE ? 2 : 1) * tuning.splits());
           }
         }
       }

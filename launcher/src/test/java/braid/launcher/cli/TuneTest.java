@@ -127,6 +127,8 @@ class TuneTest {
           all-gather-gemm 8 9 8 --dtype bfloat16 | dtype must be one of fp32, tf32, bf16, fp16, fp8_e4m3, fp8_e5m2 but was bfloat16; did you mean bf16?
           attention 64 | attention needs the number of its heads; for example braid tune attention 32768 --heads 32 --kv-heads 8
           attention 64 --heads 4 --kv-heads 3 | kvHeads must
+          attention 64 --heads 4 --fused kvq | --fused must be kv, qkv or none but was `kvq`; try qkv
+          all-gather-gemm 8 9 8 --fused kv | --fused is of attention but the operation is all-gather-gemm; leave it out
           all-gather-gemm 8 9 8 -n 1 | tune needs 2 or more ranks but has 1: one rank has nothing to communicate; try -n 4 --backend host
           all-gather-gemm 8 9 8 -n 2 --budget soon | --budget must be
           all-gather-gemm 8 9 8 --tokens 9 | --tp, --cp, --tokens and --export need --model but it is missing; name the model's config.json

@@ -214,8 +214,7 @@ final class HandshakeChecks {
     var arguments =
         ReduceArguments.of(
             parts.stream().map(part -> new ReduceArguments.Part(part.address(), type)).toList(),
-            out,
-            type,
+            new ReduceArguments.Part(out, type),
             1,
             numbers,
             ReduceArguments.Finish.NONE);

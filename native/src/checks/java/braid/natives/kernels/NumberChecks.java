@@ -80,8 +80,7 @@ final class NumberChecks {
       var sum =
           ReduceArguments.of(
               List.of(new ReduceArguments.Part(source.address(), from)),
-              out.address(),
-              to,
+              new ReduceArguments.Part(out.address(), to),
               1,
               count,
               ReduceArguments.Finish.NONE);

@@ -220,7 +220,11 @@ final class ReduceChecks {
               sum.outScale());
       var arguments =
           ReduceArguments.of(
-              parts, output.address(), out, sum.shape().rows(), sum.shape().columns(), finish);
+              parts,
+              new ReduceArguments.Part(output.address(), out),
+              sum.shape().rows(),
+              sum.shape().columns(),
+              finish);
       launch.accept(arguments);
       var values = values(sum, contents, MemorySegment.ofArray(before), biasContent);
       var wrong =

@@ -138,8 +138,7 @@ public final class SmallMessages {
         IntStream.range(0, ranks)
             .mapToObj(rank -> new ReduceArguments.Part(part(rank), TYPE))
             .toList(),
-        out,
-        TYPE,
+        new ReduceArguments.Part(out, TYPE),
         1,
         bytes / TYPE.bytes(),
         ReduceArguments.Finish.NONE);

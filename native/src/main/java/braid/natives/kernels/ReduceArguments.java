@@ -6,6 +6,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.stream.Stream;
 
 /// Arguments of a reduction, as bytes for the kernel, with the fastest kernel for them. Created
 /// once and launched any number of times: a launch copies the bytes.
@@ -26,6 +27,7 @@ public final class ReduceArguments {
   private static final long OUT_CODE = 248;
   private static final long ACCUMULATE = 252;
   private static final long OUT_SCALE = 256;
+  private static final long APART = 260;
   private static final long STRIDES = 264;
   private static final long OUT_STRIDE = 392;
   private static final long BYTES = 400;
@@ -89,6 +91,10 @@ public final class ReduceArguments {
     }
     bytes.set(ValueLayout.JAVA_LONG, OUT, out.address());
     bytes.set(ValueLayout.JAVA_LONG, OUT_STRIDE, stride(out, columns));
+    boolean apart =
+        Stream.concat(parts.stream(), Stream.of(out))
+            .anyMatch(each -> stride(each, columns) != columns);
+    bytes.set(ValueLayout.JAVA_INT, APART, apart ? 1 : 0);
     bytes.set(ValueLayout.JAVA_LONG, PRE_ACTIVATION, finish.preActivation());
     bytes.set(ValueLayout.JAVA_LONG, BIAS, finish.bias());
     bytes.set(ValueLayout.JAVA_LONG, AMAX, finish.amax());
@@ -99,7 +105,7 @@ public final class ReduceArguments {
     bytes.set(ValueLayout.JAVA_INT, OUT_CODE, out.type().code());
     bytes.set(ValueLayout.JAVA_INT, ACCUMULATE, finish.accumulate() ? 1 : 0);
     bytes.set(ValueLayout.JAVA_FLOAT, OUT_SCALE, finish.outScale());
-    kernel = kernel(parts, out, columns, finish);
+    kernel = kernel(parts, out, apart, finish);
   }
 
   /// Type of bias and pre-activation: the output's, or BF16 if it is fp8.
@@ -112,11 +118,6 @@ public final class ReduceArguments {
 
   private static long stride(Part part, long columns) {
     return part.stride() == 0 ? columns : part.stride();
-  }
-
-  public static ReduceArguments of(
-      List<Part> parts, long out, ElementType type, long rows, long columns, Finish finish) {
-    return of(parts, new Part(out, type), rows, columns, finish);
   }
 
   /// Returns arguments for the sum of parts in order, accumulated in fp32. Parts, `out` and the
@@ -163,7 +164,7 @@ public final class ReduceArguments {
     return kernel;
   }
 
-  private static String kernel(List<Part> parts, Part out, long columns, Finish finish) {
+  private static String kernel(List<Part> parts, Part out, boolean apart, Finish finish) {
     var inputType = parts.getFirst().type().stored();
     var to = out.type().stored();
     var name = ("reduce_" + inputType + "_" + to).toLowerCase(Locale.ROOT);
@@ -171,7 +172,7 @@ public final class ReduceArguments {
     long sideBytes = (long) each * side(to).bytes();
     boolean fast =
         FAST.contains(name)
-            && stride(out, columns) == columns
+            && !apart
             && out.address() % ((long) each * to.bytes()) == 0
             && finish.preActivation() % sideBytes == 0
             && (sideBytes <= VECTOR_BYTES || (finish.bias() | finish.preActivation()) == 0)
@@ -179,7 +180,6 @@ public final class ReduceArguments {
                 .allMatch(
                     part ->
                         part.type().stored() == inputType
-                            && stride(part, columns) == columns
                             && part.address() % ((long) each * inputType.bytes()) == 0);
     return fast ? name : ANY;
   }

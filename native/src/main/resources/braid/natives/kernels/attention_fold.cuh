@@ -83,7 +83,7 @@ static __device__ __forceinline__ void addNarrow(
     const typename T::Bits* part, float* sum, u64 count, int continued, int columns,
     const unsigned char* computed, u64 stride) {
   for (u64 at = 4 * thread(); at < count; at += 4 * threads()) {
-    u64 row = quotient(at, columns);
+    u64 row = computed == nullptr && stride == columns ? 0 : quotient(at, columns);
     bool has = computed == nullptr || computed[row];
     if (continued && !has) continue;
     uint2 four = has ? *(const uint2*)(part + at) : make_uint2(0, 0);

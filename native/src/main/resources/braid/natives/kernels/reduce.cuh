@@ -33,7 +33,7 @@ struct Reduction {
   int outCode;
   int accumulate;
   float outScale;
-  int unused;
+  int apart;                // rows of a part or of the sum have gaps
   u64 strides[MOST_PARTS];  // numbers from row to row, at least `columns`
   u64 outStride;
 };
@@ -74,7 +74,7 @@ static __device__ __forceinline__ unsigned reduceElements(const Reduction& r, u6
   unsigned amax = 0;
   int side = sideCode(r.outCode);
   for (u64 i = begin + thread(); i < r.count; i += threads()) {
-    u64 row = quotient(i, r.columns);
+    u64 row = r.apart || r.bias != 0 ? quotient(i, r.columns) : 0;
     u64 inOut = i + row * (r.outStride - r.columns);
     float value = load(r.codes[0], r.parts[0], i + row * (r.strides[0] - r.columns));
     for (int p = 1; p < r.partCount; p++) {

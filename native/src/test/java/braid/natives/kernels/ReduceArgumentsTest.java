@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 
 class ReduceArgumentsTest {
   private static ReduceArguments sum(List<Part> parts, long out, ElementType type) {
-    return ReduceArguments.of(parts, out, type, 3, 5, Finish.NONE);
+    return ReduceArguments.of(parts, new Part(out, type), 3, 5, Finish.NONE);
   }
 
   @Test
@@ -59,7 +59,7 @@ class ReduceArgumentsTest {
   }
 
   private static String kernel(List<Part> parts, ElementType out, Finish finish) {
-    return ReduceArguments.of(parts, 0x4000, out, 3, 8, finish).kernel();
+    return ReduceArguments.of(parts, new Part(0x4000, out), 3, 8, finish).kernel();
   }
 
   @Test

@@ -49,6 +49,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
   }
 
   static final List<DType> DTYPES = List.of(DType.FP32, DType.BF16, DType.FP16);
+  private static final List<Fused> FUSED = List.of(Fused.values());
   private static final List<ContextParallel> METHODS =
       List.of(
           ContextParallel.ring(),
@@ -152,10 +153,12 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
                   .layout(layout);
           var chunks = ContextParallel.allGatherKv().splits(3).streams(2).over(library);
           cases.add(new AttentionCase(spec.causal(), chunks, Pass.FORWARD));
-          cases.add(new AttentionCase(spec, chunks.replay(), Pass.FORWARD));
+          cases.add(new AttentionCase(spec.fused(Fused.KV), chunks.replay(), Pass.FORWARD));
           cases.add(
               new AttentionCase(
-                  spec.causal(), ContextParallel.unfused().over(library), Pass.FORWARD));
+                  spec.causal().fused(Fused.QKV),
+                  ContextParallel.unfused().over(library),
+                  Pass.FORWARD));
         }
       }
     }
@@ -239,7 +242,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
         AttentionSpec.of(tokens, kvHeads * (1 + random.nextInt(MOST_GROUP)), headSize)
             .kvHeads(kvHeads)
             .layout(layouts[random.nextInt(layouts.length)])
-            .fused(Fused.values()[random.nextInt(Fused.values().length)]);
+            .fused(FUSED.get(random.nextInt(FUSED.size())));
     if (random.nextInt(4) == 0) {
       spec = spec.scale(0.25f);
     }

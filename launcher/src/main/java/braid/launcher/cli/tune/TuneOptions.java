@@ -48,7 +48,7 @@ final class TuneOptions {
       names = "--fused",
       paramLabel = "TENSORS",
       description =
-          "Attention: kv or qkv, tensors that are columns of one tensor. Default: none, one each.")
+          "Attention: kv or qkv, the tensors that are columns of one tensor, or none. Default: none.")
   private @Nullable String fused;
 
   @Option(names = "--backward", description = "Attention: its gradients instead.")

@@ -53,13 +53,14 @@ record TunedModel(
         .ifPresent(
             spec ->
                 notes.add(
-                    "attention runs on %d ranks of its own: braid tune attention %d --heads %d --kv-heads %d --head-size %d --causal --dtype %s -n %1$d"
+                    "attention runs on %d ranks of its own: braid tune attention %d --heads %d --kv-heads %d --head-size %d --causal --fused %s --dtype %s -n %1$d"
                         .formatted(
                             shapes.cp(),
                             spec.sequence(),
                             spec.heads(),
                             spec.kvHeads(),
                             spec.headSize(),
+                            spec.fused(),
                             spec.dtype())));
     var exports = exports(named);
     if (exports.containsKey(MEGATRON)) {

@@ -132,7 +132,7 @@ class TunedModelTest {
     assertThat(model.notes())
         .contains(
             "qkv_dgrad is tuned as gemm-beside-all-gather; its other form, gemm-reduce-scatter, is not",
-            "attention runs on 2 ranks of its own: braid tune attention 8192 --heads 16 --kv-heads 2 --head-size 128 --causal --dtype bf16 -n 2");
+            "attention runs on 2 ranks of its own: braid tune attention 8192 --heads 16 --kv-heads 2 --head-size 128 --causal --fused qkv --dtype bf16 -n 2");
   }
 
   @Test

@@ -4,10 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.cuda.device.Sequences.Seeing;
 import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.Matrix;
 import braid.model.AttentionSpec;
 import braid.model.DType;
 import braid.natives.cudnn.AttentionProblem;
+import braid.natives.cudnn.AttentionProblem.Strides;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -90,6 +92,51 @@ class AttenderTest {
   void cudnnIsNotAskedForFp32() {
     var block = block(spec(true, 0).dtype(DType.FP32), 8, 0, 8, 0);
     assertThat(Sequences.problem(block, Seeing.of(block))).isEqualTo(Optional.empty());
+  }
+
+  /// cuDNN writes gradients in 16 bits where they are, and others without gaps.
+  @Test
+  void columnsOfAFusedTensorHaveItsStride() {
+    int columns = HEADS * HEAD_SIZE;
+    var spec = spec(true, 0);
+    var block =
+        new AttentionBlock(
+            spec,
+            part(DType.BF16, 0),
+            0,
+            part(DType.BF16, 1),
+            part(DType.BF16, 2),
+            0,
+            new AttentionBlock.Part(matrix(DType.BF16, 10, columns), matrix(DType.FP32, 10, HEADS)),
+            false);
+    var problem = Sequences.problem(block, Seeing.of(block)).orElseThrow();
+    long stride = 3L * columns;
+    assertThat(problem.strides()).isEqualTo(new Strides(stride, stride, stride, 0, 0, 0, 0));
+    var gradient =
+        new AttentionGradientBlock(
+            block,
+            matrix(DType.BF16, 10, columns),
+            part(DType.FP32, 0),
+            part(DType.BF16, 1),
+            part(DType.BF16, 2),
+            false,
+            false,
+            false);
+    assertThat(Sequences.withGradients(problem, gradient).strides())
+        .isEqualTo(new Strides(stride, stride, stride, 0, 0, stride, stride));
+  }
+
+  /// Returns the query, key or value of 10 rows of a fused tensor.
+  private static Matrix part(DType dtype, int number) {
+    int columns = HEADS * HEAD_SIZE;
+    var all = matrix(dtype, 10, 3 * columns);
+    return new Matrix(
+        all.segment().asSlice((long) number * columns * dtype.bytes()),
+        dtype,
+        10,
+        columns,
+        3 * columns,
+        false);
   }
 
   /// Compares the calls of cuDNN, with their tables, with the definition of packed sequences, pair
