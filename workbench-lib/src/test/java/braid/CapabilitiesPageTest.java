@@ -209,6 +209,7 @@ class CapabilitiesPageTest {
         List.of(
             "chain: pipelines",
             "chain: attention",
+            "chain: fused",
             "own-schedule: chunked-all-gather",
             "own-schedule: two-level-all-gather",
             "own-schedule: reduce-scatter",

@@ -16,6 +16,7 @@ import braid.schedule.Buffer;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import org.junit.jupiter.api.Test;
@@ -163,7 +164,7 @@ class FusedAttentionTest {
             try (var attention = Pipeline.on(world).attention(spec).overlap(method).build()) {
               if (world.rank() == 0) {
                 var query = new float[8 * 8];
-                java.util.Arrays.fill(query, Float.NaN);
+                Arrays.fill(query, Float.NaN);
                 PartColumns.of(spec, Part.QUERY).store(attention, query);
               }
               world.barrier();

@@ -47,12 +47,12 @@ public record PartColumns(Part tensor, int first, int count) {
     int columns = Math.toIntExact(view.shape().get(1));
     for (int row = 0; row < rows(pipeline); row++) {
       for (int column = 0; column < count; column++) {
-        int at = row * columns + first + column;
+        int index = row * columns + first + column;
         int own = row * count + column;
         if (stores) {
-          all[at] = numbers[own];
+          all[index] = numbers[own];
         } else {
-          numbers[own] = all[at];
+          numbers[own] = all[index];
         }
       }
     }
