@@ -25,9 +25,9 @@ final class ScheduleJson {
   private record Declarations(List<Buffer> buffers, List<Flag> flags, List<Lane> lanes) {
     RecordJson json() {
       return new RecordJson()
-            // Earlier versions fused nothing, and had no groups.
-            .leavingOut(AttentionSpec.class, Map.of("fused", Fused.NONE))
-            .leavingOut(Overlap.class, Map.of("groupRanks", 0))
+          // Earlier versions fused nothing, and had no groups.
+          .leavingOut(AttentionSpec.class, Map.of("fused", Fused.NONE))
+          .leavingOut(Overlap.class, Map.of("groupRanks", 0))
           .naming(Buffer.class, RecordJson.byName(buffers.stream(), Buffer::name))
           .naming(Flag.class, RecordJson.byName(flags.stream(), Flag::name))
           .naming(Lane.class, RecordJson.byName(lanes.stream(), Lane::name));
