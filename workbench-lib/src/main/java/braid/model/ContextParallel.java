@@ -210,8 +210,8 @@ public record ContextParallel(
               switch (spec.layout()) {
                 case CONTIGUOUS, STRIPED -> spec.sequence() / ranks;
                 case ZIGZAG -> spec.sequence() / (2 * ranks);
-                case PER_SEQUENCE, WHOLE_SEQUENCES, BY_WORK ->
-                    SharedSequences.of(spec, ranks).longestPart();
+                case PER_SEQUENCE, BY_WORK -> SharedSequences.of(spec, ranks).longestPart(ranks);
+                case WHOLE_SEQUENCES -> 1;
               };
           case ULYSSES, TWO_LEVEL -> spec.kvHeads() / headRanks(ranks);
         });

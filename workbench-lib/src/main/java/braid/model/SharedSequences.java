@@ -74,11 +74,11 @@ record SharedSequences(List<Shared> all) {
     return all.stream().filter(each -> each.has(rank)).flatMap(each -> each.parts(rank));
   }
 
-  /// Returns the tokens of the smallest part of the longest sequence that several ranks share; 1 if
-  /// they share none.
-  int longestPart() {
+  /// Returns the tokens of the smallest part of the longest sequence that several ranks share, if
+  /// there are several; 1 if they share none.
+  int longestPart(int ranks) {
     return all.stream()
-        .filter(each -> each.ranks > 1)
+        .filter(each -> each.ranks > 1 || ranks == 1)
         .mapToInt(each -> (int) (each.run.length() / (2L * each.ranks)))
         .max()
         .orElse(1);
