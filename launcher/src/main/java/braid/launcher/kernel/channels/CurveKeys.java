@@ -40,9 +40,9 @@ public final class CurveKeys {
   private static byte[] decode(String name, String text) {
     var bytes = ByteBuffer.allocate(Box.KEY_BYTES);
     boolean valid = text.length() == TEXT_LENGTH;
-    for (int at = 0; valid && at < TEXT_LENGTH; at += GROUP) {
+    for (int start = 0; valid && start < TEXT_LENGTH; start += GROUP) {
       long value = 0;
-      for (int i = at; i < at + GROUP; i++) {
+      for (int i = start; i < start + GROUP; i++) {
         int digit = DIGITS.indexOf(text.charAt(i));
         valid &= digit >= 0;
         value = value * DIGITS.length() + digit;

@@ -253,12 +253,21 @@ class CurveTest {
           var frame = number == 0 ? input.readNBytes(GREETING_BYTES) : frame(input);
           seen.add(frame);
           for (var changed : change.of(number, frame)) {
-            kernel.getOutputStream().write(changed);
+            send(changed, kernel);
           }
         }
       } catch (IOException e) {
         socket.close(); // one of both ends has closed its connection
         kernel.shutdownInput();
+      }
+    }
+
+    private void send(byte[] frame, Socket kernel) throws IOException {
+      try {
+        kernel.getOutputStream().write(frame);
+      } catch (SocketException e) {
+        kernelEnded.complete(null);
+        throw e;
       }
     }
 
@@ -350,17 +359,18 @@ class CurveTest {
   /// Every part of a message is covered: the nonce, the authenticator, the flags and the body.
   @ParameterizedTest
   @ValueSource(ints = {2, 10, 17, 18, 33, 34, 35, 42})
-  void aChangedByteOfAMessageEndsTheConnection(int at) throws Exception {
+  void aChangedByteOfAMessageEndsTheConnection(int position) throws Exception {
     assertThat(
             tapped(
-                (number, frame) -> List.of(number == FIRST_MESSAGE ? flipped(frame, at) : frame)))
+                (number, frame) ->
+                    List.of(number == FIRST_MESSAGE ? flipped(frame, position) : frame)))
         .isEmpty();
   }
 
   /// Commands of the handshake: their names, and their first and last bytes.
   @ParameterizedTest
   @ValueSource(ints = {0, 80, 150, 199})
-  void aChangedByteOfTheHandshakeEndsTheConnection(int at) throws Exception {
+  void aChangedByteOfTheHandshakeEndsTheConnection(int position) throws Exception {
     for (int changed : List.of(HELLO, INITIATE)) {
       try (var tap =
           new Tap(
@@ -369,7 +379,8 @@ class CurveTest {
                       number == changed
                           // The padding of HELLO means nothing.
                           ? flipped(
-                              frame, frame.length - 200 + Math.max(at, changed == HELLO ? 81 : 0))
+                              frame,
+                              frame.length - 200 + Math.max(position, changed == HELLO ? 81 : 0))
                           : frame))) {
         request(connected(SocketType.DEALER, tap.door.getLocalPort(), server.publicKey), "1", 1);
         tap.kernelEnded.get(PATIENCE_MS, TimeUnit.MILLISECONDS);
@@ -380,9 +391,9 @@ class CurveTest {
     assertThat(requests).isEmpty();
   }
 
-  private static byte[] flipped(byte[] frame, int at) {
+  private static byte[] flipped(byte[] frame, int position) {
     var changed = frame.clone();
-    changed[at] ^= 1;
+    changed[position] ^= 1;
     return changed;
   }
 
