@@ -294,8 +294,14 @@ final class Candidates {
     IntConsumer begun =
         e -> progress.ifPresent(bar -> bar.step(entries.get(e).configuration().toString()));
     rounds.measure(1, begun);
-    tooLong(System.nanoTime() - startNanos).ifPresent(this::note);
-    long more = group.broadcast(plan.first() - 1, ROOT);
+    long roundNanos = System.nanoTime() - startNanos;
+    int first = (int) group.broadcast((long) plan.first(roundNanos), ROOT);
+    tooLong(roundNanos, first).ifPresent(this::note);
+    if (first < plan.first()) {
+      int all = entries.size() - 1 + entries.size() * (roundsBefore + first);
+      progress.ifPresent(bar -> bar.expect(all));
+    }
+    long more = first - 1;
     long[][] slowest;
     do {
       rounds.measure((int) more, begun);
@@ -313,19 +319,20 @@ final class Candidates {
   }
 
   /// Says that the first rounds take longer than the budget, by the duration of the first one.
-  private Optional<String> tooLong(long roundNanos) {
-    double first = (double) roundNanos * plan.first();
-    return plan.budget().isZero() || first < 2.0 * plan.budget().toNanos()
+  private Optional<String> tooLong(long roundNanos, int first) {
+    double firstNanos = (double) roundNanos * plan.first();
+    return plan.budget().isZero() || firstNanos < 2.0 * plan.budget().toNanos()
         ? Optional.empty()
         : Optional.of(
             String.format(
                 Locale.ROOT,
-                "a round of %d configurations takes %.2g s, so the fewest rounds, %d, take about %.0f s, more than the budget of %.3g s; try fewer configurations or a smaller problem",
+                "a round of %d configurations takes %.2g s, so the fewest rounds that can decide, %d, take about %.0f s, more than the budget of %.3g s%s; try fewer configurations or a smaller problem",
                 configurations,
                 roundNanos / 1e9,
                 plan.first(),
-                first / 1e9,
-                plan.budget().toNanos() / 1e9));
+                firstNanos / 1e9,
+                plan.budget().toNanos() / 1e9,
+                first < plan.first() ? ": only %d are measured".formatted(first) : ""));
   }
 
   private long nanos(Candidate candidate) {

@@ -24,6 +24,13 @@ public record RoundPlan(int first, int mostRounds, Duration budget, Duration unt
   /// Fewest rounds to add at once, because the ranks must synchronize for every decision.
   private static final int LEAST_STEP = 4;
 
+  /// Longest time of the first rounds, if twice the budget is shorter. Fewer rounds declare
+  /// nothing, but nobody waits longer to read that.
+  private static final Duration LONGEST_FIRST = Duration.ofMinutes(2);
+
+  /// Fewest rounds of any study within a budget.
+  private static final int FEWEST = 3;
+
   public static RoundPlan exactly(int rounds) {
     return new RoundPlan(rounds, rounds, Duration.ZERO, Duration.ZERO);
   }
@@ -48,6 +55,17 @@ public record RoundPlan(int first, int mostRounds, Duration budget, Duration unt
         Math.ceilDiv(mostRounds, builds),
         budget.dividedBy(builds),
         untilDecided.dividedBy(builds));
+  }
+
+  /// Returns the number of rounds that are always measured.
+  ///
+  /// @param roundNanos duration of the first one
+  public int first(long roundNanos) {
+    if (budget.isZero()) {
+      return first;
+    }
+    long limitNanos = Math.max(2 * budget.toNanos(), LONGEST_FIRST.toNanos());
+    return (int) Math.clamp(limitNanos / Math.max(1, roundNanos), Math.min(FEWEST, first), first);
   }
 
   /// Returns the number of rounds to add; 0 to stop.
