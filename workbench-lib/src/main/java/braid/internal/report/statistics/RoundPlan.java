@@ -65,7 +65,7 @@ public record RoundPlan(int first, int mostRounds, Duration budget, Duration unt
       return first;
     }
     long limitNanos = Math.max(2 * budget.toNanos(), LONGEST_FIRST.toNanos());
-    return (int) Math.clamp(limitNanos / Math.max(1, roundNanos), Math.min(FEWEST, first), first);
+    return Math.clamp(limitNanos / Math.max(1, roundNanos), Math.min(FEWEST, first), first);
   }
 
   /// Returns the number of rounds to add; 0 to stop.
