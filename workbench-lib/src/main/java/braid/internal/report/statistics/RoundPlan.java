@@ -60,11 +60,12 @@ public record RoundPlan(int first, int mostRounds, Duration budget, Duration unt
   /// Returns the number of rounds that are always measured.
   ///
   /// @param roundNanos duration of the first one
-  public int first(long roundNanos) {
+  /// @param builds number of builds that have such a plan each
+  public int first(long roundNanos, int builds) {
     if (budget.isZero()) {
       return first;
     }
-    long limitNanos = Math.max(2 * budget.toNanos(), LONGEST_FIRST.toNanos());
+    long limitNanos = Math.max(2 * budget.toNanos(), LONGEST_FIRST.toNanos() / builds);
     return Math.clamp(limitNanos / Math.max(1, roundNanos), Math.min(FEWEST, first), first);
   }
 
