@@ -227,7 +227,9 @@ final class Interleaving {
         && pair.first() instanceof Attend one
         && one.continued()
         && switch (pair.second()) {
-          case Attend other -> other.continued() && one.result().equals(other.result());
+          case Attend other ->
+              other.continued()
+                  && one.result().output().buffer().equals(other.result().output().buffer());
           case Merge merge ->
               merge.parts().contains(one.result()) && merge.result().equals(one.result());
           default -> false;

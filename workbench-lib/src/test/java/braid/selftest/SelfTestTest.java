@@ -357,7 +357,7 @@ class SelfTestTest {
       var overlaps = Capabilities.of(backend).stream().filter(row -> row.kind() == kind).toList();
       var collectives =
           Capabilities.collectivesOf(backend).stream().filter(row -> row.kind() == kind).toList();
-      var run = plan.cases(kind, overlaps, collectives, 2).keySet();
+      var run = plan.cases(kind, overlaps, collectives, 4).keySet();
       var unsupported = plan.unsupported(overlaps, collectives);
       assertThat(unsupported).allSatisfy(row -> assertThat(row.said()).isNotEmpty());
       var reasons = unsupported.stream().map(SelfTest.Row::configuration).toList();
