@@ -301,7 +301,7 @@ final class Candidates {
       int all = entries.size() - 1 + entries.size() * (roundsBefore + first);
       progress.ifPresent(bar -> bar.expect(all));
     }
-    long more = first - 1;
+    long more = first - 1L;
     long[][] slowest;
     do {
       rounds.measure((int) more, begun);
