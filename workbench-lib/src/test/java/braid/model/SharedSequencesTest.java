@@ -86,9 +86,9 @@ class SharedSequencesTest {
     double exchanged = 0;
     for (int i = 0; i < spec.packing().sequences(); i++) {
       var sharing = new TreeSet<Integer>();
-      for (int at = (int) spec.packing().start(i); at < spec.packing().end(i); at++) {
-        work[owners[at]] += spec.lastSeen(at) - spec.firstSeen(at) + 1;
-        sharing.add(owners[at]);
+      for (int token = (int) spec.packing().start(i); token < spec.packing().end(i); token++) {
+        work[owners[token]] += spec.lastSeen(token) - spec.firstSeen(token) + 1;
+        sharing.add(owners[token]);
       }
       exchanged += (spec.packing().end(i) - spec.packing().start(i)) * (sharing.size() - 1.0);
     }
