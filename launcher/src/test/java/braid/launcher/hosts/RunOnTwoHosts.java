@@ -14,6 +14,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -136,9 +137,11 @@ abstract class RunOnTwoHosts {
     assertThat(waited(PATIENCE, () -> output().contains("\nbegun\n"))).as(output()).isTrue();
   }
 
-  /// Waits for the name of a failure that is made now.
-  void assertNamed(String text) throws Exception {
-    assertThat(waited(NAMED, () -> output().contains(text))).as(text + ": " + output()).isTrue();
+  /// Waits for the name of a failure that is made now, or for one of several that are true.
+  void assertNamed(String... names) throws Exception {
+    assertThat(waited(NAMED, () -> Arrays.stream(names).anyMatch(output()::contains)))
+        .as("%s: %s", List.of(names), output())
+        .isTrue();
   }
 
   void assertNothingLeft(int... alive) throws Exception {

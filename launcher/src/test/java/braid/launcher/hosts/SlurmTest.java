@@ -95,7 +95,8 @@ class SlurmTest extends RunOnTwoHosts {
     var job = submit(SHIPPED);
     awaitStuck();
     slurm.call("scancel", job);
-    assertNamed("braid was told to end by a signal");
+    // Slurm signals the front and the agents; on a busy machine the agents may end first.
+    assertNamed("braid was told to end by a signal", "its agent has ended");
     assertThat(slurm.end(job)).isEqualTo("CANCELLED");
     assertNothingLeft(1, 2);
     assertThat(saved()).contains("begun");
