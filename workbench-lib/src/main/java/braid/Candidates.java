@@ -74,7 +74,7 @@ final class Candidates {
       progress =
           Optional.of(
               new ProgressBar(subject, verified + measured, first, outbox)
-                  .afterUnlike(verified)
+                  .pacedAfter(verified)
                   .ticking());
     }
   }
@@ -295,7 +295,7 @@ final class Candidates {
         e -> progress.ifPresent(bar -> bar.step(entries.get(e).configuration().toString()));
     rounds.measure(1, begun);
     long roundNanos = System.nanoTime() - startNanos;
-    int first = (int) group.broadcast(plan.first(roundNanos, builds), ROOT);
+    int first = (int) group.broadcast(plan.firstAfforded(roundNanos, builds), ROOT);
     tooLong(roundNanos, first).ifPresent(this::note);
     if (first < plan.first()) {
       int all = entries.size() - 1 + entries.size() * (roundsBefore + first);

@@ -174,31 +174,43 @@ record SharedSequences(List<Shared> all) {
   /// The first of `count` ranks is a multiple of `count`.
   private static List<Shared> placed(Stream<Shared> sequences, int ranks) {
     var work = new double[ranks];
-    var tokens = new long[ranks];
+    var tokens = new double[ranks];
     var placed = new ArrayList<Shared>();
-    sequences
-        .sorted(Comparator.comparingInt(Shared::ranks).thenComparingDouble(Shared::work).reversed())
-        .forEach(
-            next -> {
-              int count = next.ranks;
-              int first =
-                  IntStream.iterate(0, each -> each < ranks, each -> each + count)
-                      .boxed()
-                      .min(
-                          Comparator.comparingDouble(
-                                  (Integer each) ->
-                                      Arrays.stream(work, each, each + count).max().orElse(0))
-                              .thenComparingLong(
-                                  each -> Arrays.stream(tokens, each, each + count).sum()))
-                      .orElseThrow();
-              var shared = new Shared(next.run, next.work, first, count);
-              placed.add(shared);
-              for (int rank = first; rank < first + count; rank++) {
-                work[rank] += next.work / count;
-                tokens[rank] += shared.parts(rank).mapToLong(Run::length).sum();
-              }
-            });
+    for (var next :
+        sequences
+            .sorted(
+                Comparator.comparingInt(Shared::ranks).thenComparingDouble(Shared::work).reversed())
+            .toList()) {
+      var shared =
+          new Shared(next.run, next.work, leastLoaded(work, tokens, next.ranks), next.ranks);
+      placed.add(shared);
+      for (int rank = shared.first; rank < shared.first + shared.ranks; rank++) {
+        work[rank] += next.work / next.ranks;
+        tokens[rank] += (double) next.run.length() / next.ranks;
+      }
+    }
     placed.sort(Comparator.comparingLong(each -> each.run.first()));
     return placed;
+  }
+
+  /// Returns the first of the `count` ranks to take the next sequence.
+  private static int leastLoaded(double[] work, double[] tokens, int count) {
+    int least = 0;
+    double leastWork = Double.POSITIVE_INFINITY;
+    double leastTokens = 0;
+    for (int first = 0; first < work.length; first += count) {
+      double busiest = 0;
+      double held = 0;
+      for (int rank = first; rank < first + count; rank++) {
+        busiest = Math.max(busiest, work[rank]);
+        held += tokens[rank];
+      }
+      if (busiest < leastWork || (busiest == leastWork && held < leastTokens)) {
+        least = first;
+        leastWork = busiest;
+        leastTokens = held;
+      }
+    }
+    return least;
   }
 }

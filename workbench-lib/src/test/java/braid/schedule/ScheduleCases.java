@@ -369,9 +369,9 @@ final class ScheduleCases {
             ? IntStream.rangeClosed(2, ranks).filter(size -> ranks % size == 0)
             : IntStream.of(0);
     for (int size : sizes.toArray()) {
-      var how = change.apply(Overlap.of(method, whole ? 1 : splits).groupRanks(size));
-      if ((!whole || splits == 1 || splits == 3) && isPossible(spec, how, ranks)) {
-        cases.add(new GemmCase(spec, how, ranks));
+      var tuning = change.apply(Overlap.of(method, whole ? 1 : splits).groupRanks(size));
+      if ((!whole || splits == 1 || splits == 3) && isPossible(spec, tuning, ranks)) {
+        cases.add(new GemmCase(spec, tuning, ranks));
       }
     }
   }

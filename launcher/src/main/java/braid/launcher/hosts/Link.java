@@ -26,7 +26,7 @@ final class Link implements AutoCloseable {
   /// Time for a front that many ranks join to accept a further connection of a rank.
   static final Duration PATIENCE = Duration.ofSeconds(15);
 
-  private static final Duration RETRY = Duration.ofMillis(100);
+  static final Duration RETRY = Duration.ofMillis(100);
 
   private final JoinKey key;
   private final Socket plain;

@@ -27,8 +27,6 @@ public final class RankAgent {
   /// Time for a killed process to end, which a driver may delay.
   private static final Duration KILL_PATIENCE = Duration.ofSeconds(10);
 
-  private static final Duration RETRY = Duration.ofMillis(300);
-
   /// Finds the key. Its front may not have written it yet, or may write it again.
   public interface KeySource {
     /// @throws NoSuchFileException if it is not there yet
@@ -134,7 +132,7 @@ public final class RankAgent {
                           : e.getMessage()),
               e);
         }
-        LockSupport.parkNanos(RETRY.toNanos());
+        LockSupport.parkNanos(Link.RETRY.toNanos());
       }
     }
   }

@@ -215,7 +215,7 @@ class GateTest {
     assertThat(first.exitCode()).as(first.out() + first.err()).isZero();
     assertThat(first.out())
         .endsWith(
-            "not judged: last:5 is no run yet; %s is the first one\n"
+            "not judged: last:5 needs a completed run with a study before %s but there is none\n"
                 .formatted(experiments().list().getFirst().manifest().id()));
     assertThat(waiting().exitCode()).isZero();
     var slower =

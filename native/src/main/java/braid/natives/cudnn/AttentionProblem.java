@@ -157,9 +157,10 @@ public record AttentionProblem(
   }
 
   /// Returns the same problem with other strides.
-  public AttentionProblem with(Strides other) {
+  public AttentionProblem with(Strides changed) {
     return new AttentionProblem(
-        type, heads, kvHeads, headSize, rows, keys, causal, shift, window, scale, sequences, other);
+        type, heads, kvHeads, headSize, rows, keys, causal, shift, window, scale, sequences,
+        changed);
   }
 
   /// Returns whether causality leaves out any key. A window is only applied together with it.

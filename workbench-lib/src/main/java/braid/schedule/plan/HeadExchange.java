@@ -313,9 +313,11 @@ final class HeadExchange {
     }
 
     /// Returns the columns of a tensor that a region of one split holds.
-    private Region part(Panel all, int owner, Slice rows, int split, Region of) {
+    private Region part(Panel all, int owner, Slice rows, int split, Region held) {
       return all.on(
-          owner, rows, new Slice((rank % sharing * splits + split) * of.columns(), of.columns()));
+          owner,
+          rows,
+          new Slice((rank % sharing * splits + split) * held.columns(), held.columns()));
     }
 
     /// Writes the results of a unit's split to the other ranks of the group.

@@ -379,7 +379,7 @@ final class ScatterPlanner {
               : gemm.finish(true);
       long before = spread.isPresent() ? 0 : chunks.part(rank).start();
       program.reduce(adder, chunk, parts, sums.on(rank, rows.shifted(-before)), finish);
-      spread.ifPresent(on -> spread(on, chunk, rows));
+      spread.ifPresent(lanes -> spread(lanes, chunk, rows));
       if (pattern.beside() && method == Method.UNFUSED) {
         gemm.multiplyAfter(adder, program, input);
       }
@@ -436,69 +436,69 @@ final class ScatterPlanner {
     ///                                                                          ^ landed 0 @2
     /// gemm-0       |gemm 0@1|gemm 1@1|gemm own|
     /// ```
-    private void spread(Spread on, int chunk, Slice rows) {
+    private void spread(Spread lanes, int chunk, Slice rows) {
       switch (method) {
-        case RING -> pass(on.comm(), chunk, rows, neighbors.next());
+        case RING -> pass(lanes.comm(), chunk, rows, neighbors.next());
         case TWO_LEVEL -> {
           groups.others().forEach(group -> pass(across, chunk, rows, groups.counterpart(group)));
-          passWithin(on, chunk, rows);
+          passWithin(lanes, chunk, rows);
         }
-        default -> peers.forEach(peer -> pass(on.comm(), chunk, rows, peer));
+        default -> peers.forEach(peer -> pass(lanes.comm(), chunk, rows, peer));
       }
-      output(on, chunk, rows);
+      output(lanes, chunk, rows);
     }
 
     private void pass(Lane lane, int chunk, Slice rows, int to) {
       program.copy(lane, chunk, sums.on(rank, rows), sums.on(to, rows));
     }
 
-    private void passWithin(Spread on, int chunk, Slice rows) {
+    private void passWithin(Spread lanes, int chunk, Slice rows) {
       for (int place : groups.otherPlaces()) {
-        pass(on.comm(), chunk, rows, groups.member(groups.own(), place));
+        pass(lanes.comm(), chunk, rows, groups.member(groups.own(), place));
       }
     }
 
     /// Receives the sums of the other owners, as they arrive.
-    private void receive(Spread on) {
+    private void receive(Spread lanes) {
       if (method == Method.RING) {
-        passOn(on);
+        passOn(lanes);
         return;
       }
       for (int chunk = 0; chunk < chunks.count(); chunk++) {
         for (int owner : peers) {
           var rows = chunks.rows(owner, chunk);
-          output(on, chunk, rows);
+          output(lanes, chunk, rows);
           if (method == Method.TWO_LEVEL && owner % groups.size() == groups.place()) {
-            passWithin(on, chunk, rows);
+            passWithin(lanes, chunk, rows);
           }
         }
       }
     }
 
-    private void passOn(Spread on) {
+    private void passOn(Spread lanes) {
       for (int step = 1; step < ranks; step++) {
         int owner = neighbors.back(step);
         for (int chunk = 0; chunk < chunks.count(); chunk++) {
           var rows = chunks.rows(owner, chunk);
-          output(on, chunk, rows);
+          output(lanes, chunk, rows);
           if (step < ranks - 1) {
-            pass(on.comm(), chunk, rows, neighbors.next());
+            pass(lanes.comm(), chunk, rows, neighbors.next());
           }
         }
       }
     }
 
     /// Computes the output from sums, unless they are computed in it.
-    private void output(Spread on, int chunk, Slice rows) {
+    private void output(Spread lanes, int chunk, Slice rows) {
       if (inOutput) {
         return;
       }
       var sum = sums.on(rank, rows);
       var out = gemm.output.on(rank, rows);
       if (gemm.spec.finishesSum()) {
-        program.reduce(on.finisher(), chunk, List.of(sum), out, gemm.finish(true));
+        program.reduce(lanes.finisher(), chunk, List.of(sum), out, gemm.finish(true));
       } else {
-        program.copy(on.finisher(), chunk, sum, out);
+        program.copy(lanes.finisher(), chunk, sum, out);
       }
     }
 

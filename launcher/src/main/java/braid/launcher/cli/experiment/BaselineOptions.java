@@ -93,7 +93,9 @@ public final class BaselineOptions {
           } else {
             braid
                 .getOut()
-                .println("not judged: %s is no run yet; %s is the first one".formatted(wanted, id));
+                .println(
+                    "not judged: %s needs a completed run with a study before %s but there is none"
+                        .formatted(wanted, id));
           }
         }
         return ExitCode.worst(codes).code();
@@ -104,13 +106,14 @@ public final class BaselineOptions {
   /// Returns a name that means the same after the run; empty for `latest` and its like before the
   /// first run.
   private static Optional<String> resolved(String name, Experiments runs, String notebook) {
-    if (Source.isRolling(name)) {
+    boolean rolling = Source.isRolling(name);
+    if (rolling) {
       Source.checkRolling(name);
     }
     if (Source.isByTime(name) && !runs.hasCompleted(notebook)) {
       return Optional.empty();
     }
-    if (Source.isRolling(name)) {
+    if (rolling) {
       Source.rolling(name, runs, Optional.of(notebook), Optional.empty());
       return Optional.of(name);
     }

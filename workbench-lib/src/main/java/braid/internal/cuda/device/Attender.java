@@ -110,16 +110,17 @@ public final class Attender implements AutoCloseable {
     var together = new ArrayList<Sequences>();
     var alone = new ArrayList<Sequences>();
     for (var found : Sequences.of(block)) {
-      var each = found.with(complete);
-      if (!each.arePacked()) {
-        alone.add(Sequences.one(each.block(), byCudnn(each, cannot)));
-      } else if (cudnn != null && cannot.apply(each.problem().orElseThrow()).isEmpty()) {
-        together.add(each);
-      } else if (engine == AttentionEngine.AUTO && each.haveOneRowEach()) {
+      var sequences = found.with(complete);
+      if (!sequences.arePacked()) {
+        alone.add(Sequences.one(sequences.block(), byCudnn(sequences, cannot)));
+      } else if (cudnn != null && cannot.apply(sequences.problem().orElseThrow()).isEmpty()) {
+        together.add(sequences);
+      } else if (engine == AttentionEngine.AUTO && sequences.haveOneRowEach()) {
         // One launch of our own kernels takes less time than many calls of cuDNN.
-        each.alone().forEach(one -> alone.add(Sequences.one(one.block(), Optional.empty())));
+        sequences.alone().forEach(one -> alone.add(Sequences.one(one.block(), Optional.empty())));
       } else {
-        each.alone()
+        sequences
+            .alone()
             .forEach(
                 one -> alone.add(Sequences.one(one.block(), byCudnn(one.with(complete), cannot))));
       }

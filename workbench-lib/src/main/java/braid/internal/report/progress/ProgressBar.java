@@ -27,7 +27,7 @@ public final class ProgressBar implements AutoCloseable {
 
   private final String work;
   private int steps;
-  private int unlike;
+  private int unpaced;
   private final LongSupplier nanoClock;
   private final Consumer<MimeBundle> show;
   private final long startedNanos;
@@ -109,8 +109,8 @@ public final class ProgressBar implements AutoCloseable {
 
   /// Estimates the remaining time from later steps only, whose duration the first steps do not
   /// show.
-  public ProgressBar afterUnlike(int firstSteps) {
-    unlike = firstSteps;
+  public ProgressBar pacedAfter(int firstSteps) {
+    unpaced = firstSteps;
     return this;
   }
 
@@ -125,7 +125,7 @@ public final class ProgressBar implements AutoCloseable {
   /// Begins a step; earlier ones are done.
   public synchronized void step(String name) {
     long now = nanoClock.getAsLong();
-    if (begun == unlike) {
+    if (begun == unpaced) {
       paceNanos = now;
     }
     done = Math.min(begun, steps);
@@ -162,7 +162,7 @@ public final class ProgressBar implements AutoCloseable {
   }
 
   private MimeBundle bundle(String state, long now) {
-    return bundle(work, done, steps, state, now - startedNanos, done - unlike, now - paceNanos);
+    return bundle(work, done, steps, state, now - startedNanos, done - unpaced, now - paceNanos);
   }
 
   /// @param paced number of steps from which the remaining time is estimated

@@ -61,7 +61,7 @@ public record RoundPlan(int first, int mostRounds, Duration budget, Duration unt
   ///
   /// @param roundNanos duration of the first one
   /// @param builds number of builds that have such a plan each
-  public int first(long roundNanos, int builds) {
+  public int firstAfforded(long roundNanos, int builds) {
     if (budget.isZero()) {
       return first;
     }

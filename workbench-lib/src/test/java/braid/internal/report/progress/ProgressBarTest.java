@@ -38,8 +38,8 @@ class ProgressBarTest {
   }
 
   @Test
-  void theEstimateLeavesOutUnlikeSteps() {
-    bar.afterUnlike(1);
+  void theEstimateLeavesOutStepsOfAnotherPace() {
+    bar.pacedAfter(1);
     bar.step("verifying");
     now.addAndGet(20_000_000_000L);
     bar.step("a");

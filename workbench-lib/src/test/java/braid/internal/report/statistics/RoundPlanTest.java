@@ -142,13 +142,13 @@ class RoundPlanTest {
   @Test
   void roundsThatTakeMinutesAreFewer() {
     var plan = RoundPlan.within(Duration.ofSeconds(20), 2, 12, 1000);
-    assertThat(plan.first(1_000_000_000L, 1)).isEqualTo(12);
-    assertThat(plan.first(10_000_000_000L, 1)).isEqualTo(12);
-    assertThat(plan.first(24_000_000_000L, 1)).isEqualTo(5);
-    assertThat(plan.first(300_000_000_000L, 1)).isEqualTo(3);
-    assertThat(plan.first(10_000_000_000L, 3)).isEqualTo(4);
+    assertThat(plan.firstAfforded(1_000_000_000L, 1)).isEqualTo(12);
+    assertThat(plan.firstAfforded(10_000_000_000L, 1)).isEqualTo(12);
+    assertThat(plan.firstAfforded(24_000_000_000L, 1)).isEqualTo(5);
+    assertThat(plan.firstAfforded(300_000_000_000L, 1)).isEqualTo(3);
+    assertThat(plan.firstAfforded(10_000_000_000L, 3)).isEqualTo(4);
     var longer = RoundPlan.within(Duration.ofMinutes(10), 2, 12, 1000);
-    assertThat(longer.first(100_000_000_000L, 1)).isEqualTo(12);
-    assertThat(RoundPlan.exactly(8).first(300_000_000_000L, 1)).isEqualTo(8);
+    assertThat(longer.firstAfforded(100_000_000_000L, 1)).isEqualTo(12);
+    assertThat(RoundPlan.exactly(8).firstAfforded(300_000_000_000L, 1)).isEqualTo(8);
   }
 }
