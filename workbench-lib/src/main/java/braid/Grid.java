@@ -256,6 +256,7 @@ final class Grid {
         }
       }
     }
+    all.remove(Tuning.unfused(problem)); // the reference, which is always measured
     return List.copyOf(all);
   }
 
@@ -285,7 +286,7 @@ final class Grid {
         || (problem instanceof GemmSpec spec
             && !spec.pattern().beside()
             && tuning instanceof Overlap overlap
-            && overlap.method() == (spec.pattern().reduces() ? Method.DIRECT : Method.PIPELINED)
+            && overlap.method() == (spec.pattern().reduces() ? Method.DIRECT : Method.UNFUSED)
             && overlap.splits() == 1
             && overlap.streams() == 1
             && receivedBytes(spec) <= MOST_IN_ONE_KERNEL_BYTES);
@@ -309,7 +310,7 @@ final class Grid {
   }
 
   private static Tuning tuning(Tuning method, int splits, int streams, Transport transport) {
-    if (method.equals(Overlap.bulk())) {
+    if (method.equals(Overlap.bulk()) || method.equals(Overlap.unfused())) {
       return method.over(transport);
     }
     var base =
@@ -325,7 +326,6 @@ final class Grid {
   /// of several hosts.
   private List<Tuning> bases() {
     return (whole ? Stream.of(Method.values()) : Tuner.DEFAULT_METHODS.stream())
-        .filter(method -> method != Method.UNFUSED)
         .flatMap(this::bases)
         .filter(
             base ->

@@ -128,7 +128,7 @@ final class OneKernelTest {
               .isEmpty();
           assertThat(inOneKernel(world, GemmSpec.allGatherGemm(64, 64, 64)))
               .extracting(tuning -> ((Overlap) tuning).method().toString())
-              .containsOnly("pipelined");
+              .containsOnly("unfused");
           assertThat(inOneKernel(world, GemmSpec.besideAllGather(8, 8, 8, 64))).isEmpty();
         });
   }

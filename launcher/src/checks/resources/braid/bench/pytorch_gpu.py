@@ -4,7 +4,7 @@ Usage: torchrun --standalone --nproc-per-node N pytorch_gpu.py WORKLOADS [--zero
        python pytorch_gpu.py --check
 
 WORKLOADS is JSON: [{"name", "iterations", "warmUp", "pattern", …}]. A GEMM has "m", "n", "k" and "beside", the sizes of the whole
-problem. Attention has "tokens" of the whole sequence, "equal" tokens of equal work, "heads", "kvHeads", "headSize" and "backward".
+problem. A standalone collective has the "elements" of the larger of both tensors and the "calls" of an iteration. Attention has "tokens" of the whole sequence, "equal" tokens of equal work, "heads", "kvHeads", "headSize" and "backward".
 Prints a line per form, `bench TAB workload TAB form TAB milliseconds`: the median of the slowest rank, in flight. With --zero NCCL
 copies by copy engines, which PyTorch sets for a whole process; only collectives beside a GEMM are timed then. With --check it exits
 with 0 if it can run here, otherwise with one line that says why not.
@@ -278,7 +278,40 @@ def attend(w, form, tokens):
         bench(w, form + ", KV heads repeated", step(forward_repeated), graphs=False)
 
 
+def calls(w, form, call):
+    def step():
+        for _ in range(w["calls"]):
+            call()
+
+    bench(w, form, step)
+
+
+def all_gather(w):
+    whole = normal(w["elements"])
+    mine = normal(w["elements"] // ranks)
+    calls(w, "NCCL", lambda: dist.all_gather_into_tensor(whole, mine))
+
+
+def reduce_scatter(w):
+    whole = normal(w["elements"])
+    mine = normal(w["elements"] // ranks)
+    calls(w, "NCCL", lambda: dist.reduce_scatter_tensor(mine, whole))
+
+
+def all_reduce(w):
+    # Sums in place grow until they are infinite, which takes a GPU as long as any other number.
+    whole = normal(w["elements"])
+    calls(w, "NCCL", lambda: dist.all_reduce(whole))
+    own = shared(w["elements"])
+    own.normal_()
+    calls(w, "two_shot_all_reduce_", lambda: torch.ops.symm_mem.two_shot_all_reduce_(own, "sum", group))
+    calls(w, "one_shot_all_reduce", lambda: torch.ops.symm_mem.one_shot_all_reduce(own, "sum", group))
+
+
 FORMS = {
+    "all-gather": all_gather,
+    "reduce-scatter": reduce_scatter,
+    "all-reduce": all_reduce,
     "all-gather-gemm": all_gather_gemm,
     "gemm-reduce-scatter": gemm_reduce_scatter,
     "gemm-all-reduce": gemm_all_reduce,

@@ -99,7 +99,7 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, boolean hasBackwa
             ContextParallel.ulysses().splits(2));
     var twoLevel = groups().stream().map(ContextParallel::twoLevel);
     return Stream.concat(
-            Stream.of(new Form(alone(), alone(), equal)),
+            Stream.of(Form.of(alone(), alone(), equal)),
             Stream.concat(methods, twoLevel).map(AttentionWorkload::form))
         .toList();
   }

@@ -1,12 +1,23 @@
 package braid.bench;
 
 import braid.model.Tuning;
+import java.util.Optional;
 
-/// A tuning that a workload is timed with.
+/// What a workload is timed with.
 ///
 /// @param method of the forms of one method, only the fastest is timed in rounds
-public record Form(String name, String method, Tuning tuning) {
+/// @param tuned tuning of the pipelines; empty for a standalone collective, whose way has the
+///   form's name
+public record Form(String name, String method, Optional<Tuning> tuned) {
   static Form of(String method, Tuning tuning) {
-    return new Form(tuning.toString(), method, tuning);
+    return of(tuning.toString(), method, tuning);
+  }
+
+  static Form of(String name, String method, Tuning tuning) {
+    return new Form(name, method, Optional.of(tuning));
+  }
+
+  Tuning tuning() {
+    return tuned.orElseThrow();
   }
 }

@@ -125,7 +125,7 @@ public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble
       }
     }
     if (!spec.pattern().beside()) {
-      var method = spec.pattern() == Pattern.ALL_GATHER_GEMM ? Method.PIPELINED : Method.DIRECT;
+      var method = spec.pattern() == Pattern.ALL_GATHER_GEMM ? Method.UNFUSED : Method.DIRECT;
       forms.add(Overlap.of(method, 1).over(Transport.ONE_KERNEL));
     }
     for (var form : List.copyOf(forms)) {

@@ -14,7 +14,7 @@ import java.util.stream.Collectors;
 
 /// Problems that `braid bench gpu` times together: those of one iteration. They are in BF16 on
 /// GPUs, and in FP32 on the host, which emulates BF16.
-public sealed interface Workload permits GemmWorkload, AttentionWorkload {
+public sealed interface Workload permits GemmWorkload, AttentionWorkload, CollectiveWorkload {
   /// Iterations of a prediction.
   int SIMULATED_ITERATIONS = 3;
 
@@ -26,6 +26,7 @@ public sealed interface Workload permits GemmWorkload, AttentionWorkload {
     var dtype = onGpu ? DType.BF16 : DType.FP32;
     var all = new ArrayList<Workload>(GemmWorkload.all(ranks, dtype, divisor));
     all.addAll(AttentionWorkload.all(ranks, dtype, divisor));
+    all.addAll(CollectiveWorkload.all(ranks, dtype, divisor));
     return List.copyOf(all);
   }
 
@@ -51,7 +52,7 @@ public sealed interface Workload permits GemmWorkload, AttentionWorkload {
 
   int ranks();
 
-  /// Returns the problems of an iteration, in order.
+  /// Returns the problems of an iteration, in order; none of a standalone collective.
   List<? extends Problem> problems();
 
   /// Returns all forms to time.
@@ -65,7 +66,7 @@ public sealed interface Workload permits GemmWorkload, AttentionWorkload {
   /// Predicts the milliseconds of an iteration on a machine; empty if there is no schedule for the
   /// form, or if the form only computes.
   default OptionalDouble predicted(Form form, Machine machine) {
-    if (form.name().equals(alone()) || !isPossible(form)) {
+    if (problems().isEmpty() || form.name().equals(alone()) || !isPossible(form)) {
       return OptionalDouble.empty();
     }
     return OptionalDouble.of(
@@ -82,6 +83,12 @@ public sealed interface Workload permits GemmWorkload, AttentionWorkload {
 
   /// Returns whether the sizes allow a form.
   boolean isPossible(Form form);
+
+  /// Returns whether a library solves the whole problem in a form: then the form is a rival, like
+  /// PyTorch's.
+  default boolean isRival(String form) {
+    return false;
+  }
 
   /// Returns the name of the form that only computes. PyTorch times that of a GEMM, Braid that of
   /// attention.

@@ -89,6 +89,9 @@ final class GpuTable {
   List<String> faults(Map<String, String> machine) {
     var faults = new ArrayList<String>();
     for (var workload : workloads) {
+      if (workload.problems().isEmpty()) {
+        continue;
+      }
       var limits = SpeedLimits.of(workload.name(), workload.problems(), workload.ranks(), machine);
       for (var times : List.of(ours, peers)) {
         times
@@ -192,6 +195,7 @@ final class GpuTable {
 
   private Optional<List<String>> row(Workload workload) {
     var forms = rivals(ours.of(workload.name()));
+    forms.keySet().removeIf(workload::isRival);
     var fastest = fastest(forms);
     if (fastest.isEmpty()) {
       return Optional.empty();
@@ -204,7 +208,15 @@ final class GpuTable {
             .map(Map.Entry::getValue)
             .findFirst();
     var least = least(workload);
-    var rival = fastest(rivals(peers.of(workload.name())));
+    var others = new LinkedHashMap<>(rivals(peers.of(workload.name())));
+    ours.of(workload.name())
+        .forEach(
+            (form, values) -> {
+              if (workload.isRival(form)) {
+                others.put(form + ", by Braid", values);
+              }
+            });
+    var rival = fastest(others);
     var row = new ArrayList<String>();
     row.add(workload.name());
     row.add(alone(workload).map(values -> number(median(values))).orElse(NOTHING));

@@ -1,6 +1,7 @@
 package braid.launcher.bench;
 
 import braid.bench.AttentionWorkload;
+import braid.bench.CollectiveWorkload;
 import braid.bench.GemmWorkload;
 import braid.bench.MethodTimes;
 import braid.bench.Workload;
@@ -109,6 +110,11 @@ record PyTorch(Path python, int ranks, List<Workload> workloads, int iterations,
         json.addProperty("n", spec.n());
         json.addProperty("k", spec.k());
         json.addProperty("beside", spec.besideElements());
+      }
+      case CollectiveWorkload collective -> {
+        json.addProperty("pattern", collective.collective().toString());
+        json.addProperty("elements", collective.elements());
+        json.addProperty("calls", CollectiveWorkload.CALLS);
       }
       case AttentionWorkload attention -> {
         var spec = attention.spec();

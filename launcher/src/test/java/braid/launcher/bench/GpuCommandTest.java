@@ -277,9 +277,84 @@ class GpuCommandTest {
     var workloads = Workload.all(2, true, 64);
     var predicted = GpuTable.predicted(workloads, Machine.h100x8());
     assertThat(predicted).hasSameSizeAs(workloads);
-    predicted
-        .values()
-        .forEach(forms -> assertThat(forms.values()).isNotEmpty().allMatch(time -> time > 0));
+    for (var workload : workloads) {
+      var forms = predicted.get(workload.name()).values();
+      assertThat(forms).allMatch(time -> time > 0);
+      assertThat(forms.isEmpty()).as(workload.name()).isEqualTo(workload.problems().isEmpty());
+    }
+  }
+
+  @Test
+  void aLibraryIsARivalOfStandaloneCollectives() {
+    var gathered =
+        Workload.named(Workload.all(2, true, 1), "standalone all-gather 64 KiB").getFirst();
+    assertThat(gathered.forms())
+        .extracting(Form::name)
+        .containsExactly(
+            "copy engine",
+            "16 workers",
+            "one kernel",
+            "pushing",
+            "nccl kernels",
+            "nccl copy engine",
+            "nccl symmetric");
+    var ours =
+        times(
+            new ArrayList<>(),
+            line(gathered, "one kernel", 0.06),
+            line(gathered, "pushing", 0.09),
+            line(gathered, "nccl symmetric", 0.05));
+    var peers = times(new ArrayList<>(), line(gathered, "NCCL, graph", 0.12));
+    var table = new GpuTable(List.of(gathered), ours, peers, Map.of());
+    assertThat(table.text().lines().toList().get(2))
+        .isEqualTo(
+            "| standalone all-gather 64 KiB, 8 times | – | – | 0.060 | one kernel | – | – | 1.20 (1.20–1.20) | nccl symmetric, by Braid | – | – |");
+    assertThat(table.faults(Map.of("backend", "cuda", "device", "NVIDIA H200", "link", "NVLink")))
+        .isEmpty();
+  }
+
+  @Test
+  void sumsHaveBothAlgorithmsAndEachSizeOnce() {
+    var all = Workload.named(Workload.all(4, true, 1), "standalone");
+    assertThat(all).hasSize(21).extracting(Workload::name).doesNotHaveDuplicates();
+    assertThat(Workload.named(all, "all-reduce 128 MiB").getFirst().forms())
+        .extracting(Form::name)
+        .containsExactly(
+            "copy engine, one-shot",
+            "copy engine, two-shot",
+            "16 workers, one-shot",
+            "16 workers, two-shot",
+            "one kernel, one-shot",
+            "one kernel, two-shot",
+            "nccl kernels",
+            "nccl symmetric");
+    assertThat(Workload.named(Workload.all(3, false, 256), "standalone"))
+        .extracting(Workload::name)
+        .doesNotHaveDuplicates();
+  }
+
+  @Test
+  void standaloneCollectivesRunOnTheHost() {
+    var ran =
+        Ran.here(
+            "bench",
+            "gpu",
+            "-n",
+            "3",
+            "--backend",
+            "host",
+            "--divide",
+            "256",
+            "--only",
+            "standalone",
+            "--iterations",
+            "2",
+            "--rounds",
+            "1");
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(ran.out())
+        .contains("| standalone reduce-scatter ", "| Braid | 1 workers, two-shot | ")
+        .doesNotContain("nccl");
   }
 
   @Test
