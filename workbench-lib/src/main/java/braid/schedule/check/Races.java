@@ -1,8 +1,11 @@
 package braid.schedule.check;
 
+import braid.model.Collective;
+import braid.model.Transport;
 import braid.schedule.Flag;
 import braid.schedule.Goal;
 import braid.schedule.Port;
+import braid.schedule.Region;
 import braid.schedule.Slice;
 import braid.schedule.Step;
 import braid.schedule.Step.Access;
@@ -11,6 +14,7 @@ import braid.schedule.Step.LibraryCall;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Collection;
 import java.util.Comparator;
@@ -135,6 +139,7 @@ final class Races {
       List<Access> accesses = declared.isUncertain(number) ? List.of() : step.accesses(rank);
       within(number, accesses);
       accesses.forEach(access -> touch(event, access, ""));
+      delivered(number).forEach(region -> touch(event, Access.write(region), ""));
       switch (step) {
         // Standalone collectives write step numbers to their words and are never recorded.
         case Step _ when wiring.schedule().goal() instanceof Goal.Collected -> {}
@@ -169,6 +174,29 @@ final class Races {
           .forEach(event -> racing.set(order.number(event)));
     }
     within.keySet().forEach(racing::set);
+  }
+
+  /// Returns the peers' memory that a call of puts writes. No peer's own call waits for it.
+  private List<Region> delivered(int number) {
+    int meeting = wiring.meetingOf(number);
+    return meeting >= 0
+            && wiring.step(number) instanceof LibraryCall call
+            && call.lane().transport() == Transport.NVSHMEM_PUTS
+            && (call.collective() != Collective.BROADCAST || call.root() == wiring.rank(number))
+        ? Arrays.stream(wiring.meetings().get(meeting))
+            .filter(other -> other != number)
+            .mapToObj(other -> ((LibraryCall) wiring.step(other)).y())
+            .toList()
+        : List.of();
+  }
+
+  /// Returns whether two events are calls of one collective, which write different rows.
+  private boolean areOneCall(int a, int b) {
+    return order.isStep(a)
+        && order.isStep(b)
+        && order.iteration(a) == order.iteration(b)
+        && wiring.meetingOf(order.number(a)) >= 0
+        && wiring.meetingOf(order.number(a)) == wiring.meetingOf(order.number(b));
   }
 
   private void touch(int event, Access access, String port) {
@@ -214,7 +242,8 @@ final class Races {
     if (a == b
         || !one.columns().overlaps(other.columns())
         || order.isBefore(a, b)
-        || order.isBefore(b, a)) {
+        || order.isBefore(b, a)
+        || areOneCall(a, b)) {
       return;
     }
     boolean swap =

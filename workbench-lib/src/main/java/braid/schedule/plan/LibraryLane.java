@@ -11,8 +11,13 @@ import braid.schedule.Step;
 import java.util.ArrayList;
 import java.util.List;
 
-/// A lane on which a library runs collectives, with the signals that its calls need around them.
+/// A lane on which a library runs collectives, with the signals that its calls need around them:
+/// ranks meet before a call and after it. So a rank meets before only when its memory may be
+/// written, and others may read what a call delivers only after the meeting behind it.
 final class LibraryLane {
+  private static final String ARRIVED = "arrived";
+  private static final String DELIVERED = "delivered";
+
   private final Lane lane;
   private final int ranks;
 
@@ -27,10 +32,10 @@ final class LibraryLane {
     this.ranks = ranks;
     var needs = CollectiveSpec.LibraryNeeds.connected(lane.transport());
     if (needs.meetsBefore()) {
-      before.add(builder.flag("arrived", calls * ranks));
+      before.add(builder.flag(ARRIVED, calls * ranks));
     }
     if (needs.meetsAfter()) {
-      after.add(builder.flag("delivered", calls * ranks));
+      after.add(builder.flag(DELIVERED, calls * ranks));
     }
   }
 
@@ -53,6 +58,41 @@ final class LibraryLane {
       int peer = (rank + i) % ranks;
       program.await(lane, chunk, flag, number * ranks + peer, peer);
     }
+  }
+
+  /// Returns the place of the library call that belongs to a meeting before it; otherwise the place
+  /// itself.
+  ///
+  /// @param place place of a step that does not belong to an earlier call
+  static int main(List<Step> steps, int place) {
+    int after = pass(steps, place, steps.get(place).lane(), ARRIVED);
+    return after < steps.size()
+            && steps.get(after) instanceof Step.LibraryCall call
+            && call.lane().equals(steps.get(place).lane())
+        ? after
+        : place;
+  }
+
+  /// Returns the place behind a step, and behind the meeting after it if it is a library call.
+  static int end(List<Step> steps, int place) {
+    return steps.get(place) instanceof Step.LibraryCall call
+        ? pass(steps, place + 1, call.lane(), DELIVERED)
+        : place + 1;
+  }
+
+  /// Returns the first place that is not in a meeting on a lane.
+  private static int pass(List<Step> steps, int place, Lane lane, String flag) {
+    int next = place;
+    while (next < steps.size()
+        && steps.get(next).lane().equals(lane)
+        && switch (steps.get(next)) {
+          case Step.Signal signal -> signal.flag().name().equals(flag);
+          case Step.Wait wait -> wait.flag().name().equals(flag);
+          default -> false;
+        }) {
+      next++;
+    }
+    return next;
   }
 
   /// Returns whether a transport's calls need buffers in symmetric memory.

@@ -203,8 +203,11 @@ public final class Ordering {
 
     List<Step> write() {
       all.addAll(signals(events.begin(rank), edge, Step.NO_CHUNK, false));
-      for (int i = 0; i < own.size(); i++) {
-        write(events.first(rank) + i, own.get(i));
+      for (int first = 0; first < own.size(); ) {
+        int main = LibraryLane.main(own, first);
+        int end = LibraryLane.end(own, main);
+        write(events.first(rank) + main, own.subList(first, end));
+        first = end;
       }
       all.addAll(announced);
       last.values().forEach(all::addAll);
@@ -212,7 +215,10 @@ public final class Ordering {
       return Program.numbered(all);
     }
 
-    private void write(int event, Step step) {
+    /// @param event event of the step that accesses memory
+    /// @param together that step, or a library call between its meetings
+    private void write(int event, List<Step> together) {
+      var step = own.get(event - events.first(rank));
       var lane = step.lane();
       while (!lane.equals(announcing)
           && !announced.isEmpty()
@@ -225,7 +231,7 @@ public final class Ordering {
         last.remove(lane);
       }
       all.addAll(waits);
-      all.add(step);
+      all.addAll(together);
       var announcer = builder.announcer(lane);
       var signals = signals(event, announcer, step.chunk(), false);
       boolean isAnnounced = !signals.isEmpty() && !announcer.equals(lane);
