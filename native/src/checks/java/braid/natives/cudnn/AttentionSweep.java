@@ -91,7 +91,8 @@ public final class AttentionSweep {
     for (int i = 0; i < count; i++) {
       int rows = i == longest ? most : 1 + random.nextInt(most);
       int keys = sameKeys ? rows : 1 + random.nextInt(MOST_KEYS);
-      int gap = random.nextInt(4) == 0 ? random.nextInt(MOST_GAP + 1) : 0;
+      // Statistics of one sequence have no room for a gap.
+      int gap = !one && random.nextInt(4) == 0 ? random.nextInt(MOST_GAP + 1) : 0;
       sizes[i] = new int[] {rows, keys, gap, gap};
     }
     int kvHeads = 1 + random.nextInt(MOST_KV_HEADS);
