@@ -18,6 +18,7 @@ import braid.model.Overlap;
 import braid.model.TokenLayout;
 import braid.model.Transport;
 import braid.schedule.simulation.Machine;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -35,7 +36,7 @@ class LibrarySchedulesTest {
         Capabilities.of(BackendKind.CUDA).stream()
             .filter(row -> row.transport().isLibrary())
             .toList();
-    var cases = new java.util.ArrayList<>(PipelineCases.table(rows, ranks));
+    var cases = new ArrayList<>(PipelineCases.table(rows, ranks));
     cases.addAll(PipelineCases.featuresAndOptions(rows, ranks));
     return cases.stream().distinct().toList();
   }
@@ -177,6 +178,30 @@ class LibrarySchedulesTest {
             GemmSpec.gemmAllReduce(48, 8, 8), Overlap.pipelined(2).over(Transport.NCCL_KERNELS), 2);
     assertThat(schedule.without(0, Step.After.class::isInstance).findings())
         .anyMatch(line -> line.startsWith("race on output of rank 0"));
+  }
+
+  /// The end of this rank's puts says nothing about those of its peers.
+  @Test
+  void readingBeforePeersHavePutIsARace() {
+    var schedule =
+        Schedule.of(
+            GemmSpec.allGatherGemm(48, 8, 8), Overlap.pipelined(2).over(Transport.NVSHMEM_PUTS), 2);
+    var steps = new ArrayList<>(schedule.steps(0));
+    int call = 0;
+    for (int place = 0; place < steps.size(); place++) {
+      if (steps.get(place) instanceof Step.LibraryCall) {
+        call = place;
+      } else if (steps.get(place) instanceof Step.Mark mark && call > 0) {
+        assertThat(steps.subList(call + 1, place))
+            .anyMatch(step -> step instanceof Step.Wait wait && wait.from() == 1);
+        steps.remove(place);
+        steps.add(call + 1, mark);
+        break;
+      }
+    }
+    assertThat(schedule.findings()).isEmpty();
+    assertThat(schedule.with(0, steps).findings())
+        .anyMatch(line -> line.startsWith("race on gathered of rank 0, rows"));
   }
 
   @Test
