@@ -13,6 +13,7 @@ import braid.launcher.cli.run.SignalledSession;
 import braid.launcher.notebook.run.CellAttempt;
 import braid.launcher.notebook.run.StopRequest;
 import braid.launcher.notebook.run.TimeLimits;
+import braid.launcher.output.OutputLimit;
 import braid.launcher.selftest.SelfTestCell;
 import braid.launcher.selftest.SelfTestFacts;
 import braid.launcher.selftest.SelfTestResult;
@@ -149,7 +150,12 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
     var file = writable("--json", json);
     var recordFile = writable("--record", record);
     var env = Env.here();
-    var options = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
+    var given = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
+    // Results are lines of output: thousands of ways need more than the default.
+    var options =
+        given.outputLimit().equals(OutputLimit.DEFAULT)
+            ? given.outputLimit(OutputLimit.MOST)
+            : given;
     requireSubjects(subjects, options);
 
     var err = spec.commandLine().getErr();

@@ -25,6 +25,7 @@ public final class SelfTestCell {
             ? ""
             : subjects.stream().collect(Collectors.joining("\", \"", ".only(\"", "\")"));
     return """
+        var results = new java.util.concurrent.atomic.AtomicInteger();
         SelfTest.on(world)%s%s%s.random(%d, %dL).beginning(what -> {
           if (world.rank() == 0) {
             System.out.println("%s\\t" + what.replaceAll("\\\\s+", " "));
@@ -32,7 +33,7 @@ public final class SelfTestCell {
         }).each(row -> {
           if (world.rank() == 0) {
             var tested = row.configuration();
-            System.out.println(String.join("\\t", "%s", tested.subject(), tested.method(), tested.transport(),
+            System.out.println(String.join("\\t", "%s", "" + results.getAndIncrement(), tested.subject(), tested.method(), tested.transport(),
                 tested.memory(), tested.dtype(), row.outcome().name(), "" + row.cases(),
                 row.said().replaceAll("\\\\s+", " ")));
           }

@@ -7,10 +7,12 @@ import java.util.Optional;
 
 /// Result of one way, parsed from a line of a rank's output.
 ///
+/// @param number number of results before it
 /// @param parts its parts, by the names in [#PARTS]
 /// @param said why it is unavailable, or its first error; for correct random programs, their seed
 ///   and composition; for communication, the units that did it
-public record TestedConfiguration(List<String> parts, Outcome outcome, int cases, String said) {
+public record TestedConfiguration(
+    int number, List<String> parts, Outcome outcome, int cases, String said) {
   public static final List<String> PARTS =
       List.of("what", "method", "transport", "memory", "dtype");
 
@@ -33,7 +35,7 @@ public record TestedConfiguration(List<String> parts, Outcome outcome, int cases
   /// First field of a line that names the case that begins.
   static final String BEGINS = "\u001eself-test-begins";
 
-  private static final int FIELDS = PARTS.size() + 4;
+  private static final int FIELDS = PARTS.size() + 5;
 
   public TestedConfiguration {
     parts = List.copyOf(parts);
@@ -45,13 +47,26 @@ public record TestedConfiguration(List<String> parts, Outcome outcome, int cases
     if (fields.length != FIELDS || !fields[0].equals(MARK)) {
       return Optional.empty();
     }
-    int index = PARTS.size() + 1;
+    int index = PARTS.size() + 2;
     return Optional.of(
         new TestedConfiguration(
-            Arrays.asList(fields).subList(1, index),
+            Integer.parseInt(fields[1]),
+            Arrays.asList(fields).subList(2, index),
             Outcome.valueOf(fields[index]),
             Integer.parseInt(fields[index + 1]),
             fields[index + 2]));
+  }
+
+  /// Returns what stands for results that did not arrive.
+  ///
+  /// @param first number of results before them
+  static TestedConfiguration lost(int first, int count) {
+    return new TestedConfiguration(
+        first,
+        List.of("results", "-", "-", "-", "-"),
+        Outcome.NOT_RUN,
+        0,
+        "%d of them were left out of the output; raise --output-limit".formatted(count));
   }
 
   public String what() {

@@ -14,6 +14,9 @@ public final class TestedConfigurations implements CellOutput {
   private final List<TestedConfiguration> ways = new ArrayList<>();
   private String running = "";
 
+  /// Number of results so far, with those that did not arrive.
+  private int results;
+
   /// @param progress receives each way
   /// @param other receives other output of ranks
   public TestedConfigurations(Consumer<TestedConfiguration> progress, Consumer<String> other) {
@@ -50,6 +53,10 @@ public final class TestedConfigurations implements CellOutput {
         .ifPresentOrElse(
             way -> {
               running = "";
+              if (way.number() > results) {
+                ways.add(TestedConfiguration.lost(results, way.number() - results));
+              }
+              results = way.number() + 1;
               ways.add(way);
               progress.accept(way);
             },

@@ -17,6 +17,10 @@ public record OutputLimit(long bytes) {
 
   private static final long MIN_BYTES = 16 << 10;
   private static final long MAX_BYTES = 1 << 30;
+
+  /// The largest limit, for output that is read by a program.
+  public static final OutputLimit MOST = new OutputLimit(MAX_BYTES);
+
   private static final Pattern FORM = Pattern.compile("([0-9]{1,12}) *(|B|[KMG]i?B|[kmgKMG])");
 
   public OutputLimit {

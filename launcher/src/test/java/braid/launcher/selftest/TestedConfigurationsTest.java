@@ -27,6 +27,7 @@ class TestedConfigurationsTest {
   private static TestedConfiguration way(
       String method, String memory, String dtype, Outcome outcome) {
     return new TestedConfiguration(
+        0,
         List.of("gather", method, "workers", memory, dtype),
         outcome,
         outcome == Outcome.OK ? 3 : 0,
@@ -39,10 +40,10 @@ class TestedConfigurationsTest {
     var other = new StringBuilder();
     var ways = new TestedConfigurations(progress::add, other::append);
     var mark = TestedConfiguration.MARK;
-    ways.stdout("a library says hello\n" + mark + "\tgather\tring\twor");
+    ways.stdout("a library says hello\n" + mark + "\t0\tgather\tring\twor");
     assertThat(progress).isEmpty();
     ways.stdout("kers\tnative\tbf16\tOK\t3\t\n" + mark + "\tno row\nand\tgoes");
-    ways.stdout(" on\n" + mark + "\tgather\tring\tworkers\tipc\tbf16\tWRONG\t1\ttoo hot\n");
+    ways.stdout(" on\n" + mark + "\t1\tgather\tring\tworkers\tipc\tbf16\tWRONG\t1\ttoo hot\n");
     ways.stderr("[1] warned\n");
     assertThat(ways.ways())
         .isEqualTo(progress)
@@ -58,10 +59,28 @@ class TestedConfigurationsTest {
         .hasToString("a library says hello\n" + mark + "\tno row\nand\tgoes on\n[1] warned\n");
   }
 
+  /// Output over the limit is left out.
+  @Test
+  void resultsThatDoNotArriveAreNotRight() {
+    var ways = new TestedConfigurations(_ -> {}, _ -> {});
+    for (int number : new int[] {0, 1, 4}) {
+      ways.stdout(
+          "%s\t%d\tgather\tring\tworkers\tnative\tbf16\tOK\t3\t\n"
+              .formatted(TestedConfiguration.MARK, number));
+    }
+    var result = new SelfTestResult(ways.ways(), "", Optional.empty());
+    assertThat(result.exitCode()).isEqualTo(ExitCode.VERIFICATION_FAILED);
+    assertThat(result.summary())
+        .isEqualTo("3 ways right (9 cases), 0 wrong, 0 not available, 1 NOT RUN");
+    assertThat(SelfTestTable.lines(ways.ways()))
+        .anyMatch(
+            line -> line.endsWith("2 of them were left out of the output; raise --output-limit"));
+  }
+
   @Test
   void anAbortedRunNamesTheCaseThatRan() {
     var ways = new TestedConfigurations(_ -> {}, _ -> {});
-    var row = TestedConfiguration.MARK + "\tgather\tring\tworkers\tnative\tbf16\tOK\t3\t\n";
+    var row = TestedConfiguration.MARK + "\t0\tgather\tring\tworkers\tnative\tbf16\tOK\t3\t\n";
     ways.stdout(TestedConfiguration.BEGINS + "\tgather, ring (case 7)\n");
     assertThat(ways.running()).isEqualTo("gather, ring (case 7)");
     ways.stdout(row);
