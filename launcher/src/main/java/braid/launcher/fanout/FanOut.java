@@ -102,6 +102,13 @@ public final class FanOut implements ExecutionControl {
     }
   }
 
+  /// Reports ranks that have not stopped as ended by the session, which closes next.
+  public synchronized void giveUp() {
+    if (running != null) {
+      running.giveUp();
+    }
+  }
+
   /// Returns the ranks that have not ended the running step.
   public synchronized List<Integer> pending() {
     return running == null ? List.of() : running.pending();

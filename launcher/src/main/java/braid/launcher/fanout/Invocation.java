@@ -126,6 +126,14 @@ public final class Invocation {
     notifyAll();
   }
 
+  /// Reports ranks of an interrupted cell that have not stopped as ended because of that, not as
+  /// dead by themselves.
+  synchronized void giveUp() {
+    if (cell.isInterrupted()) {
+      givenUp.addAll(pending());
+    }
+  }
+
   /// Returns the ranks that have not ended yet.
   public synchronized List<Integer> pending() {
     return requested.keySet().stream().filter(rank -> !endings.containsKey(rank)).toList();

@@ -375,10 +375,11 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
     return text.isEmpty() ? "nothing has been measured yet" : text.toString().stripTrailing();
   }
 
+  /// Waits until everything published so far is saved.
   @Override
   public void close() {
     BY_NAME.remove(name);
-    saver.shutdown();
+    saver.close();
     var recording = experiment;
     if (recording != null) {
       try {

@@ -511,7 +511,9 @@ public final class Session implements AutoCloseable {
     stopBlocking();
     clock.shutdownNow();
     magics.front().close();
-    evidence.close();
+    cluster.fanOut().giveUp();
     cluster.close();
+    // After the ranks, which publish until their end.
+    evidence.close();
   }
 }

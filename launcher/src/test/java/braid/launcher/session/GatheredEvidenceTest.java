@@ -3,6 +3,7 @@ package braid.launcher.session;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.evidence.ProfileSet;
+import braid.evidence.Runs;
 import braid.model.Place;
 import braid.model.Profile;
 import java.lang.ref.WeakReference;
@@ -63,6 +64,17 @@ class GatheredEvidenceTest {
       assertThat(gathered.toString().lines()).hasSize(MANY);
       assertThat(complaints).isEmpty();
     }
+  }
+
+  @Test
+  void aClosedSessionHasSavedEverything() {
+    try (var gathered = new GatheredEvidence(home, complaints::add)) {
+      for (int i = 0; i < MANY; i++) {
+        gathered.published(profile(i).display());
+      }
+    }
+    assertThat(Runs.in(home.resolve("runs")).list()).hasSize(MANY);
+    assertThat(complaints).isEmpty();
   }
 
   @Test

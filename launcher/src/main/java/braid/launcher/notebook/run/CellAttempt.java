@@ -17,16 +17,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /// One run of a cell that always ends: within its limit, by an interrupt, or, if the cell ignores
-/// that (in a native call), by closing the session, which ends its ranks.
+/// that for [TimeLimits.Nearest#grace] (in a native call), by closing the session, which ends its
+/// ranks and saves what they have published.
 public final class CellAttempt {
   /// Name of a failure by timeout.
   static final String TIMEOUT = "Timeout";
 
-  /// Time for an interrupted cell to end before the session is closed.
-  private static final Duration INTERRUPT_GRACE = Duration.ofSeconds(10);
-
   /// Time for the cell to end after its ranks are ended.
-  private static final Duration CLOSE_GRACE = Duration.ofSeconds(5);
+  private static final Duration CLOSE_GRACE = Duration.ofSeconds(2);
 
   private final Session session;
   private final Cell cell;
@@ -53,10 +51,10 @@ public final class CellAttempt {
         first.get();
       }
     } catch (TimeoutException e) {
-      return stopped(end(running), limit, stop, startNanos);
+      return stopped(end(running, limit.orElseThrow().grace()), limit, stop, startNanos);
     } catch (InterruptedException e) {
       stop.request("the run's thread was interrupted");
-      var outcome = stopped(end(running), limit, stop, startNanos);
+      var outcome = stopped(end(running, TimeLimits.LONGEST_GRACE), limit, stop, startNanos);
       Thread.currentThread().interrupt();
       return outcome;
     } catch (ExecutionException e) {
@@ -64,7 +62,7 @@ public final class CellAttempt {
     }
     return stop.reason().isEmpty()
         ? running.await()
-        : stopped(end(running), limit, stop, startNanos);
+        : stopped(end(running, TimeLimits.LONGEST_GRACE), limit, stop, startNanos);
   }
 
   /// Returns the exit code of a command that ends with this failure.
@@ -103,10 +101,11 @@ public final class CellAttempt {
   /// End of a stopped cell, and its failure, which shows where it was.
   private record End(String description, Optional<CellFailure> failure) {}
 
-  private End end(RunningCell running) {
+  /// @param grace time to stop before the session is closed
+  private End end(RunningCell running, Duration grace) {
     running.interrupt();
     var outcome = running.outcome();
-    boolean inTime = ended(outcome, INTERRUPT_GRACE);
+    boolean inTime = ended(outcome, grace);
     if (outcome.isCompletedExceptionally()) {
       return new End("the session failed: " + outcome.exceptionNow(), Optional.empty());
     }
@@ -115,8 +114,8 @@ public final class CellAttempt {
     }
     session.close();
     return new End(
-        "it ignored an interrupt for %d s, so its ranks were ended"
-            .formatted(INTERRUPT_GRACE.toSeconds()),
+        "it ignored an interrupt for %s s, so its ranks were ended"
+            .formatted(TimeLimits.seconds(grace)),
         ended(outcome, CLOSE_GRACE) && !outcome.isCompletedExceptionally()
             ? outcome.join().failure()
             : Optional.empty());

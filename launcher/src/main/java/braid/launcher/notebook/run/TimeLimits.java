@@ -2,6 +2,8 @@ package braid.launcher.notebook.run;
 
 import braid.model.BraidException;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
 import java.util.Optional;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -11,6 +13,13 @@ public final class TimeLimits {
   private static final Pattern DURATION = Pattern.compile("([0-9]{1,6}(?:\\.[0-9]{1,6})?)([smh]?)");
   private static final int SECONDS_PER_MINUTE = 60;
   private static final int MILLIS_PER_SECOND = 1000;
+
+  /// Time for an interrupted cell to stop before its ranks are ended: a tenth of the limit that it
+  /// has reached, within these bounds. Ranks of a busy machine need the shortest one.
+  static final Duration SHORTEST_GRACE = Duration.ofSeconds(3);
+
+  static final Duration LONGEST_GRACE = Duration.ofSeconds(10);
+  private static final int LIMIT_PER_GRACE = 10;
 
   private final Optional<Duration> cell;
   private final Optional<Duration> total;
@@ -67,21 +76,32 @@ public final class TimeLimits {
     return new TimeLimits(Optional.empty(), Optional.empty());
   }
 
-  /// Limit that a cell started now reaches first, and its option.
-  record Nearest(Duration left, String option) {}
+  /// Limit that a cell started now reaches first.
+  ///
+  /// @param option its option
+  /// @param grace time to stop after it
+  record Nearest(Duration left, String option, Duration grace) {}
 
   Optional<Nearest> nearest() {
-    var ofCell = cell.map(limit -> new Nearest(limit, "--cell-timeout " + seconds(limit)));
+    var ofCell =
+        cell.map(limit -> new Nearest(limit, "--cell-timeout " + seconds(limit), grace(limit)));
     var ofRun =
         total.map(
             limit ->
                 new Nearest(
                     limit.minusNanos(System.nanoTime() - startNanos),
-                    "--timeout " + seconds(limit)));
+                    "--timeout " + seconds(limit),
+                    grace(limit)));
     if (ofCell.isPresent() && ofRun.isPresent()) {
       return ofCell.get().left().compareTo(ofRun.get().left()) <= 0 ? ofCell : ofRun;
     }
     return ofCell.or(() -> ofRun);
+  }
+
+  /// Returns the time for a cell to stop after this limit.
+  static Duration grace(Duration limit) {
+    var share = limit.dividedBy(LIMIT_PER_GRACE);
+    return Collections.max(List.of(SHORTEST_GRACE, Collections.min(List.of(LONGEST_GRACE, share))));
   }
 
   /// Returns the limit of the whole run, if it is exceeded.

@@ -29,6 +29,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -377,6 +378,38 @@ class NotebookRunnerTest {
     assertThat(output(0, 0).get("evalue").getAsString())
         .isEqualTo("cell 1 must end within --cell-timeout 0.7 s but did not; it was interrupted");
     assertThat(run(new Code("1")).exitCode()).as("the session lives").isEqualTo(ExitCode.OK);
+  }
+
+  @Test
+  void aCellThatIgnoresItsLimitLosesItsRanks() throws IOException {
+    try (var mortal = start(2)) {
+      var result =
+          new NotebookRunner(
+                  Notebooks.of(
+                      new Code("new java.util.concurrent.Semaphore(0).acquireUninterruptibly();")),
+                  out(),
+                  new TimeLimits(Optional.of(SHORT), Optional.empty()),
+                  new RecordedProgress())
+              .run(mortal);
+      assertThat(result.exitCode()).isEqualTo(ExitCode.TIMEOUT);
+    }
+    assertThat(output(0, 0).get("evalue").getAsString())
+        .isEqualTo(
+            "cell 1 must end within --cell-timeout 0.7 s but did not;"
+                + " it ignored an interrupt for 3 s, so its ranks were ended");
+    assertThat(output(0, 0).get("traceback").toString())
+        .contains("cell 1 was interrupted, line 1; all 2 ranks did not stop and were ended");
+  }
+
+  @Test
+  void aCellStopsWithinATenthOfItsLimit() {
+    var graces =
+        Stream.of(0.5, 9.0, 60.0, 100.0, 3600.0)
+            .map(seconds -> TimeLimits.grace(Duration.ofMillis((long) (seconds * 1000))));
+    assertThat(graces.map(TimeLimits::seconds)).containsExactly("3", "3", "6", "10", "10");
+    var limits =
+        new TimeLimits(Optional.of(Duration.ofHours(1)), Optional.of(Duration.ofSeconds(60)));
+    assertThat(limits.nearest().orElseThrow().grace()).isEqualTo(Duration.ofSeconds(6));
   }
 
   @Test
