@@ -13,6 +13,7 @@ import braid.internal.report.statistics.Rounds;
 import braid.internal.report.value.Caveats;
 import braid.model.Configuration;
 import braid.model.HardwareReading;
+import braid.model.HostLoad;
 import braid.model.Timing;
 import braid.schedule.simulation.Machine;
 import java.nio.ByteBuffer;
@@ -84,6 +85,11 @@ final class Candidates {
     if (group.rank() == ROOT) {
       RankContext.current().outbox().note(line);
     }
+  }
+
+  /// Shows the load until the end of the progress; then the study has its own.
+  private void warn(HostLoad load) {
+    progress.ifPresent(bar -> bar.warn(load.toString()));
   }
 
   /// Work of a candidate, on this rank.
@@ -174,7 +180,7 @@ final class Candidates {
                   }
                   var columns = columns(problem, candidates);
                   if (first) {
-                    load.note(ROOT).ifPresent(this::note);
+                    load.sinceCreation(ROOT).filter(HostLoad::isHigh).ifPresent(this::warn);
                   }
                   return measure(candidates, columns);
                 }));
@@ -246,9 +252,11 @@ final class Candidates {
     var entries = new ArrayList<Candidate>();
     entries.add(reference);
     entries.addAll(candidates);
+    var load = new MachineLoad(group);
     long startNanos = System.nanoTime();
     var slowest = measureAsPlanned(entries);
     long measuredNanos = System.nanoTime() - startNanos;
+    var loadMeanwhile = load.sinceCreation(ROOT);
     var ofReference = readingsOfAllRanks(reference);
     var trials = new ArrayList<Study.Trial<Configuration>>();
     for (int entry = 2; entry < entries.size(); entry++) {
@@ -272,7 +280,8 @@ final class Candidates {
                 .map(described -> predicted(described, candidates)),
             measuredNanos,
             List.of(),
-            List.of());
+            List.of(),
+            loadMeanwhile);
     return Study.fromJson(group.broadcast(study.toJson(), ROOT));
   }
 

@@ -1,5 +1,6 @@
 package braid;
 
+import braid.model.HostLoad;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -8,7 +9,6 @@ import java.time.Duration;
 import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Optional;
 
 /// Processors that other processes keep busy while the ranks work. The load average alone does not
@@ -16,13 +16,8 @@ import java.util.Optional;
 /// the machine is compared with the time of the ranks and of the front. Only Linux tells; elsewhere
 /// nothing is known.
 final class MachineLoad {
-  /// Processors that others may keep busy: half of one, and a tenth of all.
-  private static final double HARMLESS = 0.5;
-
-  private static final double HARMLESS_SHARE = 0.1;
-
   /// Shortest time that is judged: Linux counts in steps of 10 ms.
-  private static final long SHORTEST_NANOS = 200_000_000;
+  static final long SHORTEST_NANOS = 200_000_000;
 
   private static final long NANOS_PER_TICK = 10_000_000;
 
@@ -40,9 +35,9 @@ final class MachineLoad {
     this.group = group;
   }
 
-  /// Returns a line on other processes since the creation; empty if they kept few processors busy,
-  /// or on every rank but the root. Every rank of the group calls it.
-  Optional<String> note(int root) {
+  /// Returns what other processes did since the creation; empty if that is unknown, and on every
+  /// rank but the root. Every rank of the group calls it.
+  Optional<HostLoad> sinceCreation(int root) {
     var own = ByteBuffer.allocate(2 * Long.BYTES);
     own.putLong(ProcessHandle.current().pid());
     own.putLong(cpuNanos(ProcessHandle.current()) - ownNanos);
@@ -60,22 +55,9 @@ final class MachineLoad {
     for (long nanos : ofProcesses.values()) {
       known += nanos;
     }
-    double others = (double) (machineNanos() - machineNanos - known) / elapsedNanos;
-    return note(others, allowed().cardinality(), load());
-  }
-
-  /// @param others number of processors that other processes kept busy
-  /// @param load load average of the last minute
-  static Optional<String> note(double others, int cores, double load) {
-    return others <= HARMLESS + HARMLESS_SHARE * cores
-        ? Optional.empty()
-        : Optional.of(
-            String.format(
-                Locale.ROOT,
-                "load %.0f on %d cores: other processes keep %.1f of them busy",
-                load,
-                cores,
-                others));
+    // Linux counts in ticks, so others who did nothing may have done less than that.
+    double others = Math.max(0, (double) (machineNanos() - machineNanos - known) / elapsedNanos);
+    return Optional.of(new HostLoad(others, allowed().cardinality(), load()));
   }
 
   /// Returns the processor time of all processes since the boot; 0 if it is unknown.

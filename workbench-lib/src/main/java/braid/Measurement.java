@@ -105,6 +105,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
       Progress progress,
       List<Lanes> lanes,
       Supplier<SequencedMap<String, String>> configuration) {
+    var load = new MachineLoad(group);
     var plainNanos = new ArrayList<Long>();
     plainNanos.addAll(timePlain((plain + 1) / 2));
     var clock = ClockAlignment.measure(group.rank(), group::gather);
@@ -127,6 +128,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     plainNanos.addAll(timePlain(plain / 2));
     // Before the hardware changes its state.
     var readings = group.context().backend().readings();
+    var loadMeanwhile = load.sinceCreation(0);
     spans.sort(Comparator.comparingLong(Span::startNanos));
     var counters = new LinkedHashMap<>(group.counters());
     counters.putAll(readings);
@@ -143,7 +145,8 @@ record Measurement(ProcessGroup group, Iteration iteration) {
             counters,
             plainNanos,
             starts,
-            group.context().backend().unowned());
+            group.context().backend().unowned(),
+            loadMeanwhile);
     group.context().outbox().publish(profile.display());
     return profile;
   }

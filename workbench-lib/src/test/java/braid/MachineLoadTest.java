@@ -1,25 +1,37 @@
 package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BraidException;
+import braid.model.HostLoad;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class MachineLoadTest {
   @Test
   void otherProcessesAreToldWithTheLoad() {
-    assertThat(MachineLoad.note(1.64, 2, 15.2))
-        .contains("load 15 on 2 cores: other processes keep 1.6 of them busy");
-    assertThat(MachineLoad.note(1, 4, 1.1)).isPresent();
+    var load = new HostLoad(1.64, 2, 15.2);
+    assertThat(load.isHigh()).isTrue();
+    assertThat(load).hasToString("load 15 on 2 cores: other processes kept 1.6 of them busy");
+    assertThat(new HostLoad(1, 4, 1.1).isHigh()).isTrue();
   }
 
   /// The load average of ranks that kept all processors busy a moment ago is high too.
   @Test
   void theRanksOwnLoadIsNoAlarm() {
-    assertThat(MachineLoad.note(0, 2, 15)).isEmpty();
-    assertThat(MachineLoad.note(-0.3, 2, 8)).isEmpty();
-    assertThat(MachineLoad.note(0.6, 2, 4)).isEmpty();
-    assertThat(MachineLoad.note(10, 128, 60)).isEmpty();
+    assertThat(new HostLoad(0, 2, 15).isHigh()).isFalse();
+    assertThat(new HostLoad(0.6, 2, 4).isHigh()).isFalse();
+    assertThat(new HostLoad(10, 128, 60).isHigh()).isFalse();
+  }
+
+  @Test
+  void aLoadHasNoNegativeNumbers() {
+    assertThatThrownBy(() -> new HostLoad(-0.3, 2, 8))
+        .isInstanceOf(BraidException.class)
+        .hasMessageEndingWith("but has -0.3, 2 and 8.0");
+    assertThatThrownBy(() -> new HostLoad(Double.NaN, 2, 8)).isInstanceOf(BraidException.class);
+    assertThatThrownBy(() -> new HostLoad(1, 0, 8)).isInstanceOf(BraidException.class);
   }
 
   @Test

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.model.GemmSpec;
 import braid.model.Overlap;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import org.junit.jupiter.api.Test;
@@ -46,6 +47,25 @@ class ProfileRecordingTest {
                 .extracting(Span::label)
                 .isNotEmpty()
                 .allMatch(label -> label.startsWith("fetch "));
+          }
+        });
+  }
+
+  @Test
+  void aProfileKnowsWhatOtherProcessesDid() {
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(24, 6, 8)).build()) {
+            Profile profile;
+            long nanos;
+            int iterations = 8;
+            do {
+              iterations *= 4;
+              profile = pipe.profile(iterations);
+              nanos = profile.iterationNanos().stream().mapToLong(Long::longValue).sum();
+            } while (world.broadcast(nanos, 0) < MachineLoad.SHORTEST_NANOS);
+            assertThat(profile.load().isPresent()).isEqualTo(world.rank() == 0);
           }
         });
   }

@@ -12,6 +12,7 @@ import braid.model.BraidException;
 import braid.model.Configuration;
 import braid.model.DType;
 import braid.model.GemmSpec;
+import braid.model.HostLoad;
 import braid.model.Method;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
@@ -144,7 +145,8 @@ class TunerTest {
     // The host does not report its clocks.
     assertThat(study.unfusedReadings()).isEmpty();
     assertThat(study.trials()).allMatch(trial -> trial.readings().isEmpty());
-    assertThat(study.doubts()).isEmpty();
+    assertThat(study.doubts())
+        .isEqualTo(study.load().filter(HostLoad::isHigh).map(HostLoad::toString).stream().toList());
   }
 
   @Test
@@ -186,6 +188,7 @@ class TunerTest {
         });
 
     assertThat(studies).hasSize(3).allMatch(studies.element()::equals);
+    assertThat(studies.element().load()).as("known after 200 ms").isPresent();
     int rounds = studies.element().repeats();
     assertThat(rounds).isBetween(Tuner.DEFAULT_REPEATS, Tuner.MAX_REPEATS);
     assertThat(List.copyOf(kept.shown()).getLast())

@@ -14,6 +14,7 @@ import braid.model.Configuration;
 import braid.model.Displayable;
 import braid.model.Estimate;
 import braid.model.HardwareReading;
+import braid.model.HostLoad;
 import braid.model.MimeBundle;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -21,6 +22,7 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
@@ -256,7 +258,10 @@ public record Comparison(
         trials.size() == first.trials().size() ? first.prediction() : Optional.empty(),
         turns.stream().mapToLong(Study::measuredNanos).sum(),
         starts,
-        builds);
+        builds,
+        turns.stream()
+            .flatMap(turn -> turn.load().stream())
+            .max(Comparator.comparingDouble(HostLoad::others)));
   }
 
   private static List<Integer> startsOf(Study<?> study) {
@@ -303,7 +308,17 @@ public record Comparison(
   private static List<String> differing(Study<?> first, Study<?> second) {
     var differing = new ArrayList<>(differences(first.problem(), second.problem(), true));
     differing.addAll(Doubts.between(conditions(first), conditions(second)));
+    if (Stream.of(first, second).flatMap(each -> each.load().stream()).anyMatch(HostLoad::isHigh)) {
+      differing.add("other processes: %s and %s".formatted(busy(first), busy(second)));
+    }
     return differing;
+  }
+
+  private static String busy(Study<?> study) {
+    return study
+        .load()
+        .map(load -> String.format(Locale.ROOT, "%.1f of %d cores", load.others(), load.cores()))
+        .orElse("unknown");
   }
 
   private static Conditions conditions(Study<?> study) {

@@ -15,6 +15,7 @@ import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
+import braid.model.HostLoad;
 import braid.model.MimeBundle;
 import braid.model.Profile;
 import braid.model.Span;
@@ -172,6 +173,10 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     if (!timesCount()) {
       notes.add(Caveats.SHARED);
     }
+    profiles.stream()
+        .flatMap(profile -> profile.load().stream())
+        .filter(HostLoad::isHigh)
+        .forEach(load -> notes.add("doubtful: " + load));
     Caveats.oneRank(configuration(), ranks()).ifPresent(notes::add);
     return notes;
   }

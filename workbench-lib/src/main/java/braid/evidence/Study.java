@@ -20,6 +20,7 @@ import braid.model.Configuration.Named;
 import braid.model.Configuration.OwnSchedule;
 import braid.model.Estimate;
 import braid.model.HardwareReading;
+import braid.model.HostLoad;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
 import java.util.ArrayList;
@@ -62,6 +63,7 @@ import tech.tablesaw.api.Table;
 ///   empty
 /// @param builds rounds of each build, if all pipelines of one start were built several times; else
 ///   empty
+/// @param load what other processes did meanwhile; empty if that is unknown
 public record Study<C extends Configuration>(
     SequencedMap<String, String> problem,
     int ranks,
@@ -74,7 +76,8 @@ public record Study<C extends Configuration>(
     Optional<Prediction> prediction,
     long measuredNanos,
     List<Integer> starts,
-    List<Integer> builds)
+    List<Integer> builds,
+    Optional<HostLoad> load)
     implements Evidence {
   /// Least margin of equal times: two are equal if the whole interval of their difference lies
   /// within it, or within the noise floor if that is larger, up to [#MOST_MARGIN].
@@ -187,7 +190,8 @@ public record Study<C extends Configuration>(
         Optional.empty(),
         0,
         List.of(),
-        List.of());
+        List.of(),
+        Optional.empty());
   }
 
   private static List<HardwareReading> known(List<HardwareReading> readings) {
@@ -254,7 +258,8 @@ public record Study<C extends Configuration>(
         kept.predictedOn().map(machine -> new Prediction(machine, kept.predictedNanos())),
         kept.measuredNanos(),
         kept.starts(),
-        kept.builds());
+        kept.builds(),
+        kept.load());
   }
 
   public String toJson() {
@@ -277,7 +282,8 @@ public record Study<C extends Configuration>(
             prediction.map(Prediction::nanos).orElse(List.of()),
             measuredNanos,
             starts,
-            builds)
+            builds,
+            load)
         .write();
   }
 
@@ -614,7 +620,8 @@ public record Study<C extends Configuration>(
   }
 
   /// Returns reasons why the times may not be comparable: faults, clocks that differed by more than
-  /// a few percent, and everything that throttled the hardware. Empty if none is known.
+  /// a few percent, everything that throttled the hardware, and other processes that kept the
+  /// processors busy. Empty if none is known.
   public List<String> doubts() {
     return words().doubts();
   }

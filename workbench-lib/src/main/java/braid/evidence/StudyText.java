@@ -11,6 +11,7 @@ import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.Percent;
 import braid.internal.report.value.TimeScale;
 import braid.model.Configuration;
+import braid.model.HostLoad;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -50,7 +51,7 @@ final class StudyText {
     if (!study.timesCount()) {
       return Caveats.SHARED + "; " + unjudged();
     }
-    var doubts = doubtsOfHardware();
+    var doubts = doubtsOfMachine();
     return SpeedLimits.brief(study.faults()).map(fault -> fault + "; ").orElse("")
         + found()
         + ofParts()
@@ -314,17 +315,19 @@ final class StudyText {
   }
 
   List<String> doubts() {
-    return Stream.concat(study.faults().stream(), doubtsOfHardware().stream()).toList();
+    return Stream.concat(study.faults().stream(), doubtsOfMachine().stream()).toList();
   }
 
-  private List<String> doubtsOfHardware() {
+  private List<String> doubtsOfMachine() {
     var measured = new LinkedHashMap<String, Conditions>();
     measured.put(referenceName, Conditions.of(study.unfusedReadings()));
     study
         .trials()
         .forEach(
             trial -> measured.put(name(trial.configuration()), Conditions.of(trial.readings())));
-    return Doubts.of(measured);
+    var doubts = new ArrayList<>(Doubts.of(measured));
+    study.load().filter(HostLoad::isHigh).map(HostLoad::toString).ifPresent(doubts::add);
+    return doubts;
   }
 
   private String median(int trial) {

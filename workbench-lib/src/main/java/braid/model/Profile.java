@@ -3,6 +3,7 @@ package braid.model;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.OptionalLong;
 import java.util.SequencedMap;
@@ -18,6 +19,7 @@ import java.util.SequencedMap;
 /// @param startNanos begin of every iteration on the group's clock; empty if unknown
 /// @param unowned activities of the GPU that belong to no step, such as kernels that a library
 ///   launched by a thread of its own
+/// @param load what other processes did meanwhile; known of rank 0 only
 public record Profile(
     Place place,
     SequencedMap<String, String> configuration,
@@ -27,7 +29,8 @@ public record Profile(
     SequencedMap<String, Long> counters,
     List<Long> plainNanos,
     List<Long> startNanos,
-    List<Activity> unowned)
+    List<Activity> unowned,
+    Optional<HostLoad> load)
     implements Displayable {
   /// The MIME type of a profile's JSON.
   public static final String MIME = "application/vnd.braid.profile+json";
@@ -95,7 +98,8 @@ public record Profile(
         new LinkedHashMap<>(),
         List.of(),
         List.of(),
-        List.of());
+        List.of(),
+        Optional.empty());
   }
 
   public int iterations() {

@@ -58,6 +58,14 @@ final class ProfileWriter {
     times(json, "iterationNanos", profile.iterationNanos());
     times(json, "plainNanos", profile.plainNanos());
     times(json, "startNanos", profile.startNanos());
+    if (profile.load().isPresent()) {
+      var load = profile.load().get();
+      json.name("load").beginObject();
+      json.name("others").value(load.others());
+      json.name("cores").value(load.cores());
+      json.name("average").value(load.average());
+      json.endObject();
+    }
     names(json, "stages", stages);
     names(json, "streams", streams);
     names(json, "labels", labels);

@@ -10,6 +10,7 @@ import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
 import braid.model.BraidException;
 import braid.model.HardwareReading;
+import braid.model.HostLoad;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
 import java.util.ArrayList;
@@ -342,7 +343,27 @@ class ComparisonTest {
             "clocks reduced by: nothing and power cap (72 of 72)");
   }
 
+  @Test
+  void otherProcessesOfEitherStudyAreNamed() {
+    var quiet = loaded(Optional.of(new HostLoad(0.12, 2, 4)));
+    var busy = loaded(Optional.of(new HostLoad(1.82, 2, 15.2)));
+    assertThat(Comparison.of(quiet, quiet).differing()).isEmpty();
+    assertThat(Comparison.of(quiet, busy).differing())
+        .containsExactly("other processes: 0.1 of 2 cores and 1.8 of 2 cores");
+    assertThat(Comparison.of(busy, loaded(Optional.empty())).differing())
+        .containsExactly("other processes: 1.8 of 2 cores and unknown");
+    assertThat(Comparison.pooled(List.of(quiet, busy, quiet)).load()).isEqualTo(busy.load());
+  }
+
   private static Study<Overlap> read(HardwareReading reading) {
+    return measured(reading, Optional.empty());
+  }
+
+  private static Study<Overlap> loaded(Optional<HostLoad> load) {
+    return measured(HardwareReading.NONE, load);
+  }
+
+  private static Study<Overlap> measured(HardwareReading reading, Optional<HostLoad> load) {
     var study = study(80, 0.001, new Random(4));
     return new Study<>(
         study.problem(),
@@ -361,7 +382,8 @@ class ComparisonTest {
         Optional.empty(),
         0,
         List.of(),
-        List.of());
+        List.of(),
+        load);
   }
 
   private static List<Long> scaled(List<Long> nanos) {

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.within;
 import braid.internal.report.chart.ChartImage;
 import braid.internal.report.json.ProfileJson;
 import braid.model.BraidException;
+import braid.model.HostLoad;
 import braid.model.MimeBundle;
 import braid.model.Place;
 import braid.model.Profile;
@@ -19,6 +20,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -187,7 +189,8 @@ class ProfileSetTest {
         new LinkedHashMap<>(),
         plainNanos,
         List.of(),
-        List.of());
+        List.of(),
+        Optional.empty());
   }
 
   @Test
@@ -363,11 +366,39 @@ class ProfileSetTest {
             counted,
             List.of(),
             List.of(),
-            List.of());
+            List.of(),
+            Optional.empty());
     var column = ProfileSet.of(List.of(one, other)).counters().longColumn("rendezvous");
 
     assertThat(column.isMissing(0)).isTrue();
     assertThat(column.get(1)).isEqualTo(5);
+  }
+
+  @Test
+  void otherProcessesMakeAProfileDoubtful() {
+    assertThat(loaded(new HostLoad(1.82, 2, 15.2)).headline())
+        .containsOnlyOnce("; doubtful: load 15 on 2 cores: other processes kept 1.8 of them busy");
+    assertThat(loaded(new HostLoad(0.5, 2, 15)).headline()).doesNotContain("doubtful");
+  }
+
+  /// Returns a set of which rank 0 has the load, written and read again.
+  private static ProfileSet loaded(HostLoad load) {
+    var first =
+        new Profile(
+            new Place(0, 2),
+            new LinkedHashMap<>(),
+            List.of(1L),
+            List.of(),
+            0,
+            new LinkedHashMap<>(),
+            List.of(),
+            List.of(),
+            List.of(),
+            Optional.of(load));
+    var set = ProfileSet.of(List.of(first, profile(1, 2, List.of(1L), List.of())));
+    var read = ProfileJson.readAll(ProfileJson.writeAll(set.profiles()));
+    assertThat(read).isEqualTo(set.profiles());
+    return ProfileSet.of(read);
   }
 
   @Test

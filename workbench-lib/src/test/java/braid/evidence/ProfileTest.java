@@ -12,6 +12,7 @@ import braid.model.Span;
 import braid.model.Stage;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -129,7 +130,8 @@ class ProfileTest {
         new LinkedHashMap<>(),
         List.of(),
         List.of(),
-        List.of(kernel));
+        List.of(kernel),
+        Optional.empty());
   }
 
   @Test
@@ -194,7 +196,8 @@ class ProfileTest {
             new LinkedHashMap<>(),
             List.of(),
             List.of(2L, 13L),
-            List.of());
+            List.of(),
+            Optional.empty());
     assertThat(ProfileJson.read(profile.toJson())).isEqualTo(profile);
     assertThat(profile.begin(1)).hasValue(13);
 
@@ -221,7 +224,8 @@ class ProfileTest {
                     new LinkedHashMap<>(),
                     List.of(),
                     List.of(2L),
-                    List.of()))
+                    List.of(),
+                    Optional.empty()))
         .hasMessage("a profile needs the begin of each of its 2 iterations or of none but has 1");
   }
 

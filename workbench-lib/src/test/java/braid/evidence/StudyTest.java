@@ -9,6 +9,7 @@ import braid.model.ChunkOrder;
 import braid.model.Configuration.Named;
 import braid.model.GemmSpec;
 import braid.model.HardwareReading;
+import braid.model.HostLoad;
 import braid.model.Overlap;
 import braid.model.Priority;
 import braid.model.Transport;
@@ -50,7 +51,8 @@ class StudyTest {
         Optional.empty(),
         0,
         List.of(),
-        List.of());
+        List.of(),
+        Optional.empty());
   }
 
   @Test
@@ -110,7 +112,8 @@ class StudyTest {
             Optional.empty(),
             0,
             List.of(),
-            List.of());
+            List.of(),
+            Optional.empty());
     assertThatThrownBy(() -> Comparison.of(other, renamed))
         .hasMessageContaining("reference: plain and simple");
   }
@@ -346,7 +349,8 @@ class StudyTest {
         Optional.empty(),
         0,
         List.of(),
-        List.of());
+        List.of(),
+        Optional.empty());
   }
 
   private static HardwareReading at(int mhz, String... heldBackBy) {
@@ -420,6 +424,40 @@ class StudyTest {
   }
 
   @Test
+  void otherProcessesMakeAComparisonDoubtfulOnce() {
+    var load = new HostLoad(1.82, 2, 15.2);
+    var study = loaded(Optional.of(load));
+    assertThat(study.doubts()).containsExactly(load.toString());
+    assertThat(study.headline())
+        .endsWith("; doubtful: load 15 on 2 cores: other processes kept 1.8 of them busy");
+    assertThat(study.display().text()).containsOnlyOnce("other processes");
+    assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
+    var quiet = loaded(Optional.of(new HostLoad(0.5, 2, 15)));
+    assertThat(quiet.doubts()).isEmpty();
+    assertThat(quiet.headline()).doesNotContain("doubtful");
+    assertThat(Study.fromJson(quiet.toJson())).isEqualTo(quiet);
+    assertThat(loaded(Optional.empty()).toJson()).doesNotContain("load");
+  }
+
+  private static Study<Overlap> loaded(Optional<HostLoad> load) {
+    var study = study();
+    return new Study<>(
+        study.problem(),
+        study.ranks(),
+        study.seed(),
+        study.unfusedFirst(),
+        study.unfusedAgain(),
+        study.trials(),
+        List.of(),
+        study.reference(),
+        Optional.empty(),
+        0,
+        List.of(),
+        List.of(),
+        load);
+  }
+
+  @Test
   void aReadingMustBelongToATime() {
     var times = List.of(100L, 101L, 102L);
     var trial = new Study.Trial<>(Overlap.pipelined(2), times, List.of(at(1905), at(1905)));
@@ -444,7 +482,8 @@ class StudyTest {
                     Optional.empty(),
                     0,
                     List.of(),
-                    List.of()))
+                    List.of(),
+                    Optional.empty()))
         .hasMessageContaining("has 1 of the unfused reference for 6 times");
     var json = read(at(1905), at(1905), at(1905)).toJson();
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"watts\":650", "\"watts\":-650")))

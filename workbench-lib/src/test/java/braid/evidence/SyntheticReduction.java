@@ -9,6 +9,7 @@ import braid.model.Stage;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
 
 /// Profiles of a synthetic GEMM→all-reduce with known times: each chunk is multiplied, its partial
 /// sums are copied and added, and the sum is gathered, each on its own streams.
@@ -52,7 +53,8 @@ public record SyntheticReduction(
         counters,
         List.of(),
         List.of(),
-        List.of());
+        List.of(),
+        Optional.empty());
   }
 
   private List<Span> iteration(int rank, int i, long start) {

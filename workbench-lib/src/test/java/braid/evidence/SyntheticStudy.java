@@ -62,7 +62,8 @@ public record SyntheticStudy(double unfusedNanos, double noise, int repeats, lon
         Optional.of(new Study.Prediction("h200x8, not calibrated", predicted)),
         0,
         List.of(),
-        List.of());
+        List.of(),
+        Optional.empty());
   }
 
   /// Returns pipelined configurations of every combination.

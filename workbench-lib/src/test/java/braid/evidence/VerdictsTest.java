@@ -48,7 +48,8 @@ class VerdictsTest {
         Optional.empty(),
         measuredNanos,
         List.of(),
-        List.of());
+        List.of(),
+        Optional.empty());
   }
 
   private static List<String> verdicts(Study<Overlap> study) {

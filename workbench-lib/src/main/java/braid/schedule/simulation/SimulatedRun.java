@@ -37,6 +37,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedMap;
 
 /// Converts a schedule to timed operations on a machine, simulates them, and returns the profiles.
@@ -112,7 +113,8 @@ final class SimulatedRun {
               new LinkedHashMap<>(),
               List.of(),
               results.get(rank).startNanos(),
-              List.of()));
+              List.of(),
+              Optional.empty()));
       spans.clear();
     }
     return ProfileSet.of(profiles);

@@ -3,6 +3,7 @@ package braid.internal.report.json;
 import braid.internal.json.RecordJson;
 import braid.model.Activity;
 import braid.model.BraidException;
+import braid.model.HostLoad;
 import braid.model.Place;
 import braid.model.Profile;
 import braid.model.Span;
@@ -52,7 +53,8 @@ public final class ProfileJson {
       List<Activity.Kind> kinds,
       List<String> engines,
       List<List<Long>> spans,
-      Optional<List<List<Long>>> activities) {}
+      Optional<List<List<Long>>> activities,
+      Optional<HostLoad> load) {}
 
   private record All(List<JsonElement> profiles) {}
 
@@ -75,6 +77,8 @@ public final class ProfileJson {
                   "engines",
                   List.of(),
                   "activities",
+                  Optional.empty(),
+                  "load",
                   Optional.empty()));
 
   private ProfileJson() {}
@@ -161,7 +165,8 @@ public final class ProfileJson {
         saved.counters(),
         saved.plainNanos(),
         saved.startNanos(),
-        unowned);
+        unowned,
+        saved.load());
   }
 
   private static void checkWidth(String list, List<Long> row, int width) {

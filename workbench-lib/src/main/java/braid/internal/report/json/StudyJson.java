@@ -5,6 +5,7 @@ import braid.model.ChunkOrder;
 import braid.model.Configuration;
 import braid.model.ContextParallel;
 import braid.model.HardwareReading;
+import braid.model.HostLoad;
 import braid.model.Overlap;
 import braid.model.Priority;
 import com.google.gson.JsonElement;
@@ -25,6 +26,7 @@ import java.util.SequencedMap;
 /// @param measuredNanos time that the study took; 0 in studies of earlier versions
 /// @param starts rounds of each start that is pooled; empty for a single one
 /// @param builds rounds of each build of a single start; empty for a single one
+/// @param load what other processes did meanwhile; empty in studies of earlier versions
 public record StudyJson(
     SequencedMap<String, String> problem,
     int ranks,
@@ -39,7 +41,8 @@ public record StudyJson(
     List<Long> predictedNanos,
     long measuredNanos,
     List<Integer> starts,
-    List<Integer> builds) {
+    List<Integer> builds,
+    Optional<HostLoad> load) {
   public static final String MIME = "application/vnd.braid.study+json";
   private static final String FORMAT = "braid.study/1";
   private static final String DOCUMENT = "study";
@@ -87,7 +90,9 @@ public record StudyJson(
                   "starts",
                   List.of(),
                   "builds",
-                  List.of()))
+                  List.of(),
+                  "load",
+                  Optional.empty()))
           .form(Configuration.class, StudyJson::written, StudyJson::configuration)
           .form(Trial.class, StudyJson::written, StudyJson::trial);
 

@@ -36,6 +36,7 @@ public final class ProgressBar implements AutoCloseable {
   private int begun;
   private int done;
   private String state;
+  private String warning = "";
   private boolean finished;
   private @Nullable Future<?> ticks;
 
@@ -143,8 +144,13 @@ public final class ProgressBar implements AutoCloseable {
   private void showAfter(long pauseNanos, long now) {
     if (now - shownNanos >= pauseNanos) {
       shownNanos = now;
-      show.accept(bundle(state, now));
+      show.accept(bundle(state + warning, now));
     }
+  }
+
+  /// Shows a line behind the state of each step, until the end.
+  public synchronized void warn(String line) {
+    warning = " · " + line;
   }
 
   /// Sets the total number of steps, as far as known now; it never falls below those done.

@@ -11,6 +11,7 @@ import braid.model.Stage;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
 import org.jfree.data.xy.IntervalXYDataset;
 import org.junit.jupiter.api.Test;
 
@@ -48,7 +49,8 @@ class BreakdownChartTest {
         new LinkedHashMap<>(),
         List.of(),
         starts,
-        List.of());
+        List.of(),
+        Optional.empty());
   }
 
   /// The bar is as long as the number in tables and headlines.

@@ -12,6 +12,7 @@ import braid.model.Stage;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
 import org.jfree.chart.ChartRenderingInfo;
 import org.jfree.chart.JFreeChart;
 import org.jfree.chart.axis.SymbolAxis;
@@ -59,7 +60,8 @@ class TimelineChartTest {
         new LinkedHashMap<>(),
         List.of(),
         starts,
-        List.of());
+        List.of(),
+        Optional.empty());
   }
 
   private static XYPlot plot(JFreeChart chart) {

@@ -31,6 +31,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.junit.jupiter.api.Test;
@@ -268,7 +269,8 @@ class ChromeTraceTest {
             new LinkedHashMap<>(),
             List.of(),
             List.of(),
-            List.of(kernel));
+            List.of(kernel),
+            Optional.empty());
     var trace = strictly(ProfileSet.of(List.of(profile)).chromeTrace());
     var event = events(trace, "X").getLast();
     assertThat(event.get("name").getAsString()).isEqualTo("a kernel <<<24>>>");

@@ -38,6 +38,16 @@ class ProgressBarTest {
   }
 
   @Test
+  void aWarningIsShownUntilTheEnd() {
+    bar.warn("load 15");
+    now.addAndGet(1_000_000_000L);
+    bar.step("a");
+    assertThat(shown.getLast().text()).contains("0/100 · a · load 15 · 1.0 s");
+    bar.finish("done");
+    assertThat(shown.getLast().text()).contains("100/100 · done · 1.0 s");
+  }
+
+  @Test
   void theEstimateLeavesOutStepsOfAnotherPace() {
     bar.pacedAfter(1);
     bar.step("verifying");
