@@ -18,6 +18,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -278,7 +279,7 @@ class GpuCommandTest {
     var predicted = GpuTable.predicted(workloads, Machine.h100x8());
     assertThat(predicted).hasSameSizeAs(workloads);
     for (var workload : workloads) {
-      var forms = predicted.get(workload.name()).values();
+      var forms = Objects.requireNonNull(predicted.get(workload.name())).values();
       assertThat(forms).allMatch(time -> time > 0);
       assertThat(forms.isEmpty()).as(workload.name()).isEqualTo(workload.problems().isEmpty());
     }
