@@ -48,16 +48,17 @@ final class MachineLoad {
       ofProcesses.merge(rank.getLong(), rank.getLong(), Math::max);
     }
     long elapsedNanos = System.nanoTime() - startNanos;
-    if (group.rank() != root || machineNanos == 0 || elapsedNanos < SHORTEST_NANOS) {
+    int cores = allowed().cardinality();
+    if (group.rank() != root || machineNanos == 0 || cores == 0 || elapsedNanos < SHORTEST_NANOS) {
       return Optional.empty();
     }
     long known = front().map(MachineLoad::cpuNanos).orElse(0L) - frontNanos;
     for (long nanos : ofProcesses.values()) {
       known += nanos;
     }
-    // Linux counts in ticks, so others who did nothing may have done less than that.
+    // Below 0 by the error of the ticks, if others did nothing.
     double others = Math.max(0, (double) (machineNanos() - machineNanos - known) / elapsedNanos);
-    return Optional.of(new HostLoad(others, allowed().cardinality(), load()));
+    return Optional.of(new HostLoad(others, cores, load()));
   }
 
   /// Returns the processor time of all processes since the boot; 0 if it is unknown.

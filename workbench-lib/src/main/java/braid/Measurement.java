@@ -128,10 +128,10 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     plainNanos.addAll(timePlain(plain / 2));
     // Before the hardware changes its state.
     var readings = group.context().backend().readings();
-    var loadMeanwhile = load.sinceCreation(0);
     spans.sort(Comparator.comparingLong(Span::startNanos));
     var counters = new LinkedHashMap<>(group.counters());
     counters.putAll(readings);
+    var loadMeanwhile = load.sinceCreation(0);
     var columns = configuration.get();
     var backend = group.context().backend();
     Caveats.put(backend.deviceName(), backend.ranksPerDevice(), columns);

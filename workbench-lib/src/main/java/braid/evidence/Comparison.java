@@ -309,7 +309,7 @@ public record Comparison(
     var differing = new ArrayList<>(differences(first.problem(), second.problem(), true));
     differing.addAll(Doubts.between(conditions(first), conditions(second)));
     if (Stream.of(first, second).flatMap(each -> each.load().stream()).anyMatch(HostLoad::isHigh)) {
-      differing.add("other processes: %s and %s".formatted(busy(first), busy(second)));
+      differing.add("kept busy by other processes: %s and %s".formatted(busy(first), busy(second)));
     }
     return differing;
   }

@@ -349,9 +349,9 @@ class ComparisonTest {
     var busy = loaded(Optional.of(new HostLoad(1.82, 2, 15.2)));
     assertThat(Comparison.of(quiet, quiet).differing()).isEmpty();
     assertThat(Comparison.of(quiet, busy).differing())
-        .containsExactly("other processes: 0.1 of 2 cores and 1.8 of 2 cores");
+        .containsExactly("kept busy by other processes: 0.1 of 2 cores and 1.8 of 2 cores");
     assertThat(Comparison.of(busy, loaded(Optional.empty())).differing())
-        .containsExactly("other processes: 1.8 of 2 cores and unknown");
+        .containsExactly("kept busy by other processes: 1.8 of 2 cores and unknown");
     assertThat(Comparison.pooled(List.of(quiet, busy, quiet)).load()).isEqualTo(busy.load());
   }
 
