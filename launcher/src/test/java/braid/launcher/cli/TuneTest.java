@@ -64,7 +64,7 @@ class TuneTest {
             """
             var spec = GemmSpec.gemmReduceScatter(48, 16, 8).dtype(DType.FP32);
             Tuner.on(world).gemm(spec).search().budget(Duration.ofSeconds(1)).decide()""");
-    assertThat(saved.toJson()).contains("searched 122 configurations", "take `");
+    assertThat(saved.toJson()).contains("searched 125 configurations", "take `");
     assertThat(directory.resolve("tuned.html")).exists();
     // An undecided result is not kept.
     var kept = decisions().all();
