@@ -70,14 +70,14 @@ public record CollectiveWorkload(
     }
   }
 
-  static List<CollectiveWorkload> all(int ranks, DType dtype, int divisor) {
+  static List<CollectiveWorkload> all(int ranks, DType dtype, int divisor, boolean onGpu) {
     var all = new ArrayList<CollectiveWorkload>();
     for (var collective : COLLECTIVES) {
       for (long size : SIZES) {
         long least = (long) ranks * dtype.bytes();
         // Every rank has a part of the same size.
         long bytes = Math.max(1, size / divisor / least) * least;
-        all.add(new CollectiveWorkload(collective, ranks, dtype, bytes, dtype == DType.BF16));
+        all.add(new CollectiveWorkload(collective, ranks, dtype, bytes, onGpu));
       }
     }
     return all.stream().distinct().toList();

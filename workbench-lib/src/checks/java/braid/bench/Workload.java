@@ -26,7 +26,7 @@ public sealed interface Workload permits GemmWorkload, AttentionWorkload, Collec
     var dtype = onGpu ? DType.BF16 : DType.FP32;
     var all = new ArrayList<Workload>(GemmWorkload.all(ranks, dtype, divisor));
     all.addAll(AttentionWorkload.all(ranks, dtype, divisor));
-    all.addAll(CollectiveWorkload.all(ranks, dtype, divisor));
+    all.addAll(CollectiveWorkload.all(ranks, dtype, divisor, onGpu));
     return List.copyOf(all);
   }
 

@@ -42,7 +42,7 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "gpu",
     description =
-        "Times layers and attention of a large model by every method and by PyTorch, in turns, and predicts them.",
+        "Times layers and attention of a large model and standalone collectives by every method and by PyTorch, in turns, and predicts them.",
     mixinStandardHelpOptions = true,
     exitCodeList = {
       " 0:measured, whether goals were met or not",
@@ -53,6 +53,7 @@ import picocli.CommandLine.Spec;
       "  braid bench gpu -n 4 --python /opt/torch/bin/python --markdown docs/results/gpu_4.md",
       "  braid bench gpu -n 2 --only all-gather --rounds 3 --machine h100x8",
       "  braid bench gpu -n 2 --only attention --rounds 3 --iterations 15",
+      "  braid bench gpu -n 2 --only standalone",
       "  braid bench gpu -n 2 --backend host --divide 128 --iterations 3",
     })
 public final class GpuCommand implements Callable<Integer>, CheckCommand {
