@@ -52,7 +52,7 @@ class ProfileRecordingTest {
   }
 
   @Test
-  void aProfileKnowsWhatOtherProcessesDid() {
+  void aProfileHasTheLoadOfOtherProcesses() {
     LocalRanks.run(
         2,
         world -> {

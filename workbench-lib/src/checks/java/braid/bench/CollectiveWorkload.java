@@ -12,7 +12,6 @@ import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.OptionalDouble;
 import java.util.stream.Stream;
 
 /// A standalone collective, by Braid's copies and by libraries. A library's forms are rivals. An
@@ -38,7 +37,7 @@ public record CollectiveWorkload(
 
   /// How a collective is made.
   ///
-  /// @param workers 0 but for workers
+  /// @param workers compute units per rank; 0 over other units than workers
   /// @param algorithm of a sum by copies; empty if there is no choice
   record Way(CollectiveWay way, int workers, Optional<AllReduce> algorithm) {
     /// Returns these collectives. All ranks call it together.
@@ -64,8 +63,8 @@ public record CollectiveWorkload(
 
     @Override
     public String toString() {
-      return (workers > 0 ? workers + " " : "")
-          + way.toString().replace('_', ' ')
+      return way.toString().replace('_', ' ')
+          + (workers > 0 ? ", %d per rank".formatted(workers) : "")
           + algorithm.map(chosen -> ", " + chosen).orElse("");
     }
   }
@@ -165,21 +164,6 @@ public record CollectiveWorkload(
   @Override
   public double flops(String form) {
     return 0;
-  }
-
-  @Override
-  public OptionalDouble goal() {
-    return OptionalDouble.empty();
-  }
-
-  @Override
-  public OptionalDouble goal(String form) {
-    return OptionalDouble.empty();
-  }
-
-  @Override
-  public int iterations(int most) {
-    return most;
   }
 
   @Override

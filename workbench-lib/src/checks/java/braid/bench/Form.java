@@ -3,7 +3,7 @@ package braid.bench;
 import braid.model.Tuning;
 import java.util.Optional;
 
-/// What a workload is timed with.
+/// A way to compute a workload, under the name that tables show.
 ///
 /// @param method of the forms of one method, only the fastest is timed in rounds
 /// @param tuned tuning of the pipelines; empty for a standalone collective, whose way has the

@@ -167,16 +167,6 @@ public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble
   }
 
   @Override
-  public OptionalDouble goal(String form) {
-    return OptionalDouble.empty();
-  }
-
-  @Override
-  public int iterations(int most) {
-    return most;
-  }
-
-  @Override
   public OpenWorkload open(ProcessGroup group) {
     return new OpenGemm(group, spec);
   }

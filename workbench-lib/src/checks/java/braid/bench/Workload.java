@@ -20,8 +20,8 @@ public sealed interface Workload permits GemmWorkload, AttentionWorkload, Collec
 
   /// Returns all workloads for a number of ranks.
   ///
-  /// @param divisor divides every size of a GEMM, and the tokens of attention; 1 for the workloads
-  ///   themselves
+  /// @param divisor divides every size of a GEMM, the tokens of attention, and the bytes of a
+  ///   collective; 1 for the workloads themselves
   static List<Workload> all(int ranks, boolean onGpu, int divisor) {
     var dtype = onGpu ? DType.BF16 : DType.FP32;
     var all = new ArrayList<Workload>(GemmWorkload.all(ranks, dtype, divisor));
@@ -99,13 +99,19 @@ public sealed interface Workload permits GemmWorkload, AttentionWorkload, Collec
 
   /// Returns the upper limit of the fastest form's time ÷ that of the form that only computes;
   /// empty if there is none.
-  OptionalDouble goal();
+  default OptionalDouble goal() {
+    return OptionalDouble.empty();
+  }
 
   /// Returns the same limit for one form; empty if there is none.
-  OptionalDouble goal(String form);
+  default OptionalDouble goal(String form) {
+    return OptionalDouble.empty();
+  }
 
   /// Returns the number of iterations to time, at most `most`.
-  int iterations(int most);
+  default int iterations(int most) {
+    return most;
+  }
 
   /// Opens the workload on a group, with random inputs of unit variance. All ranks call it
   /// together.

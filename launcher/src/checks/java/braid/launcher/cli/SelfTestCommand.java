@@ -152,10 +152,7 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
     var env = Env.here();
     var given = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
     // Results are lines of output: thousands of ways need more than the default.
-    var options =
-        given.outputLimit().equals(OutputLimit.DEFAULT)
-            ? given.outputLimit(OutputLimit.MOST)
-            : given;
+    var options = ranks.limitsOutput() ? given : given.outputLimit(OutputLimit.MOST);
     requireSubjects(subjects, options);
 
     var err = spec.commandLine().getErr();

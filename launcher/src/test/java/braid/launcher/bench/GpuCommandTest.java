@@ -293,7 +293,7 @@ class GpuCommandTest {
         .extracting(Form::name)
         .containsExactly(
             "copy engine",
-            "16 workers",
+            "workers, 16 per rank",
             "one kernel",
             "pushing",
             "nccl kernels",
@@ -323,8 +323,8 @@ class GpuCommandTest {
         .containsExactly(
             "copy engine, one-shot",
             "copy engine, two-shot",
-            "16 workers, one-shot",
-            "16 workers, two-shot",
+            "workers, 16 per rank, one-shot",
+            "workers, 16 per rank, two-shot",
             "one kernel, one-shot",
             "one kernel, two-shot",
             "nccl kernels",
@@ -354,7 +354,7 @@ class GpuCommandTest {
             "1");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
     assertThat(ran.out())
-        .contains("| standalone reduce-scatter ", "| Braid | 1 workers, two-shot | ")
+        .contains("| standalone reduce-scatter ", "| Braid | workers, 1 per rank, two-shot | ")
         .doesNotContain("nccl");
   }
 

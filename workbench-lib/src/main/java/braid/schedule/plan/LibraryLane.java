@@ -11,9 +11,9 @@ import braid.schedule.Step;
 import java.util.ArrayList;
 import java.util.List;
 
-/// A lane on which a library runs collectives, with the signals that its calls need around them:
-/// ranks meet before a call and after it. So a rank meets before only when its memory may be
-/// written, and others may read what a call delivers only after the meeting behind it.
+/// A lane on which a library runs collectives, with the meetings of all ranks that its calls need
+/// before and after them. A rank joins the first meeting when its memory may be written; what a
+/// call delivers may be read after the second one.
 final class LibraryLane {
   private static final String ARRIVED = "arrived";
   private static final String DELIVERED = "delivered";
@@ -60,11 +60,9 @@ final class LibraryLane {
     }
   }
 
-  /// Returns the place of the library call that belongs to a meeting before it; otherwise the place
-  /// itself.
-  ///
-  /// @param place place of a step that does not belong to an earlier call
-  static int main(List<Step> steps, int place) {
+  /// Returns the place of the library call behind a meeting that begins at a place; the place
+  /// itself if no such meeting begins there.
+  static int afterMeeting(List<Step> steps, int place) {
     int after = pass(steps, place, steps.get(place).lane(), ARRIVED);
     return after < steps.size()
             && steps.get(after) instanceof Step.LibraryCall call
@@ -80,7 +78,7 @@ final class LibraryLane {
         : place + 1;
   }
 
-  /// Returns the first place that is not in a meeting on a lane.
+  /// Returns the first place, from one on, that is not in a meeting on a lane.
   private static int pass(List<Step> steps, int place, Lane lane, String flag) {
     int next = place;
     while (next < steps.size()

@@ -204,9 +204,9 @@ public final class Ordering {
     List<Step> write() {
       all.addAll(signals(events.begin(rank), edge, Step.NO_CHUNK, false));
       for (int first = 0; first < own.size(); ) {
-        int main = LibraryLane.main(own, first);
-        int end = LibraryLane.end(own, main);
-        write(events.first(rank) + main, own.subList(first, end));
+        int working = LibraryLane.afterMeeting(own, first);
+        int end = LibraryLane.end(own, working);
+        write(events.first(rank) + working, own.subList(first, end));
         first = end;
       }
       all.addAll(announced);

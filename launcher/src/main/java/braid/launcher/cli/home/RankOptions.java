@@ -56,6 +56,11 @@ public final class RankOptions {
 
   @Mixin private HostOptions hosts = new HostOptions();
 
+  /// Returns whether the command line limits the output of a cell.
+  public boolean limitsOutput() {
+    return outputLimit != null;
+  }
+
   /// Returns the options of ranks that start now: from the command line, else the environment, else
   /// by default.
   public SessionOptions session(Env env, RankCount machine, Path home) {
