@@ -328,15 +328,26 @@ class BraidScriptTest {
     assertThat(jars(without)).hasSize(2);
   }
 
-  /// The second command starts while the first one builds.
+  /// The second command starts while the first one builds. The shell waits for both, since Java
+  /// closes a process's output when the process ends, even if others still write to it.
   @Test
   void twoCommandsAtOnceBuildOnce() throws Exception {
     var script = checkout(directory.resolve("home"));
+    var second = directory.resolve("second");
     var environment = new HashMap<>(withEchoingJdk());
-    environment.put("DURING_BUILD", "DURING_BUILD= bash %s --version >&7 2>&1 &".formatted(script));
+    environment.put(
+        "DURING_BUILD",
+        "(DURING_BUILD= bash %s --version >%2$s.out 2>&1; mv %2$s.out %2$s) &"
+            .formatted(script, second));
     var both =
         Files.writeString(
-            directory.resolve("both"), "exec 7>&1\nexec bash '%s' --version".formatted(script));
+            directory.resolve("both"),
+            """
+            bash %s --version || exit
+            until [ -e %2$s ]; do sleep 0.05; done
+            cat %2$s
+            """
+                .formatted(script, second));
     var result = run(environment, both);
     assertThat(result.exitCode()).as(result.out()).isZero();
     assertThat(result.out().lines().filter(line -> line.startsWith("started "))).hasSize(2);
