@@ -136,6 +136,14 @@ final class Candidates {
         return new Measurement(group, _ -> code.run()).time(iterations);
       }
     }
+
+    /// A step of another stack, which times itself.
+    record OfPeers(Peers peers, String step) implements Work {
+      @Override
+      public long[] time(int iterations, Timing form) {
+        return peers.time(step, iterations, form);
+      }
+    }
   }
 
   /// A configuration with its work and the hardware's readings.

@@ -92,7 +92,8 @@ public final class LocalRanks {
                   true,
                   AttentionEngine.AUTO,
                   Optional.empty(),
-                  Env.DEFAULT_CACHE),
+                  Env.DEFAULT_CACHE,
+                  Env.DEFAULT_PYTHON),
               token,
               table));
     }

@@ -184,12 +184,30 @@ public final class Tuner<C extends Configuration> {
     return step(name, new Work.OfCode(draft.group, code));
   }
 
+  /// Adds the steps of another stack, beside the other configurations: `all_reduce: unfused` is a
+  /// step of `all_reduce.py`. They time themselves in the study's form and are not verified. Run
+  /// the tuner that is returned: its study has configurations of several kinds.
+  public Tuner<Configuration> peers(Peers peers) {
+    Given.check("peers", peers);
+    if (draft.steps == null && draft.problem == null) {
+      throw new BraidException(
+          "peers need a problem but none is set; call gemm(spec), attention(spec) or steps(name) before");
+    }
+    peers.steps().forEach(step -> add(peers.title(step), new Work.OfPeers(peers, step)));
+    draft.peers.add(peers);
+    return new Tuner<>(draft, Configuration.class);
+  }
+
   private Tuner<C> step(String name, Work work) {
     if (draft.steps == null) {
       throw new BraidException(
           "step `%s` needs the problem's name first; call steps(\"backward\") before"
               .formatted(name));
     }
+    return add(name, work);
+  }
+
+  private Tuner<C> add(String name, Work work) {
     if (draft.named.putIfAbsent(new Named(name), () -> work) != null) {
       throw new BraidException(
           "step `%s` was given already; give each its own name".formatted(name));

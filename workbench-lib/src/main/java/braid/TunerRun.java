@@ -59,6 +59,9 @@ final class TunerRun {
   @Nullable Machine machine;
   @Nullable Integer builds;
 
+  /// Other stacks whose steps are measured.
+  final List<Peers> peers = new ArrayList<>();
+
   /// True if a step is code.
   boolean hasCode;
 
@@ -91,10 +94,7 @@ final class TunerRun {
     if (problem == null || layouts != null || !named.isEmpty() || !families.isEmpty()) {
       throw new BraidException(
           "a decision is a tuning of a problem but the tuner has %s; call run(), or leave them out"
-              .formatted(
-                  problem == null
-                      ? "steps"
-                      : layouts != null ? "layouts" : "schedules of your own"));
+              .formatted(problem == null ? "steps" : layouts != null ? "layouts" : beside()));
     }
     if (group.size() == 1) {
       throw new BraidException(
@@ -107,6 +107,10 @@ final class TunerRun {
               .formatted(Caveats.SHARED));
     }
     return AutoTuning.of(group, problem, null).decision(study(Tuning.class));
+  }
+
+  private String beside() {
+    return peers.isEmpty() ? "schedules of your own" : "peers";
   }
 
   <C extends Configuration> Study<C> study(Class<C> kind) {
@@ -205,7 +209,7 @@ final class TunerRun {
         "a sweep is over the rows or ranks of a GEMM and its overlaps but the tuner has %s; begin with gemm(spec)"
             .formatted(
                 problem instanceof GemmSpec
-                    ? "schedules of your own"
+                    ? beside()
                     : problem == null ? "steps, or no problem" : problem));
   }
 
@@ -430,6 +434,9 @@ final class TunerRun {
     }
     if (layouts != null) {
       columns.remove(LayoutTuning.COLUMN);
+    }
+    if (!peers.isEmpty()) {
+      columns.put("peers", peers.stream().map(Peers::toString).collect(Collectors.joining("; ")));
     }
     return columns;
   }

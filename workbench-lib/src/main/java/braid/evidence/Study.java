@@ -14,6 +14,7 @@ import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.Spread;
 import braid.internal.report.value.Caveats;
 import braid.internal.report.value.ConfigurationLabel;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.Configuration;
 import braid.model.Configuration.Named;
@@ -157,10 +158,10 @@ public record Study<C extends Configuration>(
       var configuration = trial.configuration();
       requireRounds(configuration.toString(), unfusedFirst.size(), trial.nanos());
       requireReadings(configuration.toString(), unfusedFirst.size(), trial.readings());
-      boolean own = isOwn(configuration) && !(reference instanceof Named);
-      if (!own && configuration.getClass() != reference.getClass()) {
+      boolean beside = isBeside(configuration) && !(reference instanceof Named);
+      if (!beside && configuration.getClass() != reference.getClass()) {
         throw new BraidException(
-            "a study has configurations of one kind, and schedules of one's own beside tunings, but has `%s` and `%s`"
+            "a study has configurations of one kind, and schedules of one's own and steps beside tunings, but has `%s` and `%s`"
                 .formatted(reference, configuration));
       }
       if (!seen.add(configuration)) {
@@ -540,9 +541,9 @@ public record Study<C extends Configuration>(
     varying.removeIf(
         name ->
             all.stream()
-                    // A default has no column, and is a value too; a schedule of one's own has
+                    // A default has no column, and is a value too; what stands beside tunings has
                     // none.
-                    .filter(each -> each.columns().containsKey(name) || !isOwn(each))
+                    .filter(each -> each.columns().containsKey(name) || !isBeside(each))
                     .map(each -> each.columns().getOrDefault(name, ""))
                     .distinct()
                     .count()
@@ -550,8 +551,9 @@ public record Study<C extends Configuration>(
     return varying;
   }
 
-  private static boolean isOwn(Configuration configuration) {
-    return configuration instanceof OwnSchedule;
+  /// Returns true for what may stand beside tunings.
+  private static boolean isBeside(Configuration configuration) {
+    return configuration instanceof OwnSchedule || configuration instanceof Named;
   }
 
   /// Returns one row for the unfused reference and one per configuration.
@@ -610,13 +612,19 @@ public record Study<C extends Configuration>(
     var limits = SpeedLimits.of(problem, ranks);
     return Stream.concat(
             limits.fault(ConfigurationLabel.reference(reference), unfusedMedianNanos()).stream(),
-            trials.stream()
-                .flatMap(
-                    trial ->
-                        limits
-                            .fault(trial.configuration().toString(), trial.medianNanos())
-                            .stream()))
+            trials.stream().flatMap(trial -> fault(limits, trial).stream()))
         .toList();
+  }
+
+  private Optional<String> fault(SpeedLimits limits, Trial<C> trial) {
+    var name = trial.configuration().toString();
+    // Another stack's bytes do not take the link that the host backend simulates.
+    boolean otherLink =
+        trial.configuration() instanceof Named
+            && BackendKind.HOST.toString().equals(problem.get("backend"));
+    return otherLink
+        ? limits.rateFault(name, trial.medianNanos())
+        : limits.fault(name, trial.medianNanos());
   }
 
   /// Returns reasons why the times may not be comparable: faults, clocks that differed by more than

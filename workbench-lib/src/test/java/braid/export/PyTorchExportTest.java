@@ -85,6 +85,22 @@ class PyTorchExportTest {
         .doesNotContain("%(");
   }
 
+  /// `Peers.torch` runs the program under another name, and then its steps.
+  @Test
+  void theProgramHasStepsForPeers() throws IOException, InterruptedException {
+    var printed =
+        run(
+            PyTorchExport.program(decision(gather(), Overlap.direct(2))),
+            """
+            import runpy
+            def peer():
+                steps = runpy.run_path("exported.py", run_name="braid_peer")["steps"]
+                print([name for name in steps if steps[name]() is None])
+            exported.main = peer
+            """);
+    assertThat(printed).contains("['overlapped', 'unfused']").contains(ALL_FINE);
+  }
+
   /// A program that leaves out a chunk, or writes it elsewhere, does not say that it is right.
   @Test
   void theProgramFindsAMistake() throws IOException, InterruptedException {

@@ -32,6 +32,7 @@ import java.util.Optional;
 /// @param untilDecided time in which all studies together may measure until they are decided,
 ///   beyond their own budgets: `BRAID_UNTIL_DECIDED_SECONDS`
 /// @param cache folder of compiled kernels and chosen algorithms: `BRAID_CACHE`
+/// @param python interpreter of scripts of other stacks: `BRAID_PYTHON`
 public record Env(
     Place world,
     Place local,
@@ -46,7 +47,8 @@ public record Env(
     boolean bulkCopies,
     AttentionEngine attention,
     Optional<Duration> untilDecided,
-    Path cache) {
+    Path cache,
+    String python) {
   public static final Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
 
   /// NVSHMEM's own default.
@@ -55,6 +57,8 @@ public record Env(
   /// Folder in the user's home, so that all sessions of a user share it.
   public static final Path DEFAULT_CACHE =
       Path.of(System.getProperty("user.home", "/"), ".cache", "braid");
+
+  public static final String DEFAULT_PYTHON = "python3";
 
   /// Folder of compiled kernels in the cache.
   public static final String KERNELS = "kernels";
@@ -144,7 +148,8 @@ public record Env(
         reader.choice("BRAID_WORKER_COPIES", "bulk", "loads", true),
         reader.get("BRAID_ATTENTION").map(AttentionEngine::parse).orElse(AttentionEngine.AUTO),
         reader.number(UNTIL_DECIDED, 1, Integer.MAX_VALUE).map(Duration::ofSeconds),
-        reader.path("BRAID_CACHE").orElse(DEFAULT_CACHE));
+        reader.path("BRAID_CACHE").orElse(DEFAULT_CACHE),
+        reader.get("BRAID_PYTHON").orElse(DEFAULT_PYTHON));
   }
 
   private record Reader(Map<String, String> variables) {
