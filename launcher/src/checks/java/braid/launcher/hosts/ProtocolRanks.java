@@ -16,6 +16,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 
 /// Ranks of one process that only speak the protocol of agents and ranks: they answer every request
@@ -65,12 +66,8 @@ public final class ProtocolRanks {
     }
 
     private void run() throws IOException {
-      try (var link = Link.connect(key, PATIENCE)) {
+      try (var link = connect()) {
         link.silence(Duration.ZERO);
-        link.send(new LinkMessage.Join(version, "h" + rank / 8, rank, count, pid));
-        if (!LinkMessage.read(link.in()).equals(new LinkMessage.Answered(""))) {
-          throw new IOException("rank " + rank + " was refused");
-        }
         while (true) {
           switch (LinkMessage.read(link.in())) {
             case LinkMessage.Beat beat ->
@@ -86,8 +83,37 @@ public final class ProtocolRanks {
       }
     }
 
-    private Link carry(LinkMessage.Start start, LinkMessage.Stream stream) throws IOException {
-      var link = Link.connect(key, PATIENCE);
+    /// Joins as soon as the front listens and answers.
+    private Link connect() throws IOException {
+      long deadline = System.nanoTime() + PATIENCE.toNanos();
+      while (true) {
+        try {
+          return join(Link.connect(key));
+        } catch (IOException e) {
+          if (System.nanoTime() > deadline) {
+            throw e;
+          }
+          LockSupport.parkNanos(Link.RETRY.toNanos());
+        }
+      }
+    }
+
+    private Link join(Link link) throws IOException {
+      try {
+        link.send(new LinkMessage.Join(version, "h" + rank / 8, rank, count, pid));
+        if (!LinkMessage.read(link.in()).equals(new LinkMessage.Answered(""))) {
+          throw new IOException("rank " + rank + " was refused");
+        }
+        return link;
+      } catch (IOException e) {
+        link.close();
+        throw e;
+      }
+    }
+
+    private Link carry(Link joined, LinkMessage.Start start, LinkMessage.Stream stream)
+        throws IOException {
+      var link = joined.another(PATIENCE);
       link.send(new LinkMessage.Carry(rank, start.start(), stream));
       link.silence(Duration.ZERO);
       return link;
@@ -96,9 +122,11 @@ public final class ProtocolRanks {
     private void start(LinkMessage.Start start, Link agent) throws IOException {
       agent.send(new LinkMessage.Started(start.start(), pid));
       var output =
-          List.of(carry(start, LinkMessage.Stream.STDOUT), carry(start, LinkMessage.Stream.STDERR));
-      var execution = greet(start, false);
-      var control = greet(start, true);
+          List.of(
+              carry(agent, start, LinkMessage.Stream.STDOUT),
+              carry(agent, start, LinkMessage.Stream.STDERR));
+      var execution = greet(agent, start, false);
+      var control = greet(agent, start, true);
       serve(() -> execute(execution, output, start.token()));
       serve(
           () -> {
@@ -110,8 +138,9 @@ public final class ProtocolRanks {
           });
     }
 
-    private Connection greet(LinkMessage.Start start, boolean control) throws IOException {
-      var connection = new Connection(carry(start, LinkMessage.Stream.FRONT).socket);
+    private Connection greet(Link agent, LinkMessage.Start start, boolean control)
+        throws IOException {
+      var connection = new Connection(carry(agent, start, LinkMessage.Stream.FRONT).socket);
       connection.greet(start.token(), new Hello(rank, pid, control));
       return connection;
     }

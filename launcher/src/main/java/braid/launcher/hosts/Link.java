@@ -15,6 +15,7 @@ import java.security.cert.Certificate;
 import java.security.cert.CertificateException;
 import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
+import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLSocket;
 
 /// A TLS connection between an agent and the front, both of which have proved the token. The proofs
@@ -29,32 +30,19 @@ final class Link implements AutoCloseable {
   static final Duration RETRY = Duration.ofMillis(100);
 
   private final JoinKey key;
+  private final SSLContext context;
   private final Socket plain;
   final SSLSocket socket;
   private final DataInputStream in;
   private final DataOutputStream out;
 
-  private Link(JoinKey key, Socket plain, SSLSocket socket) throws IOException {
+  private Link(JoinKey key, SSLContext context, Socket plain, SSLSocket socket) throws IOException {
     this.key = key;
+    this.context = context;
     this.plain = plain;
     this.socket = socket;
     in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
     out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream()));
-  }
-
-  /// Connects to the front, again if it is too busy to answer.
-  static Link connect(JoinKey key, Duration patience) throws IOException {
-    long deadline = System.nanoTime() + patience.toNanos();
-    while (true) {
-      try {
-        return connect(key);
-      } catch (IOException e) {
-        if (isForeign(e) || System.nanoTime() > deadline) {
-          throw e;
-        }
-        LockSupport.parkNanos(RETRY.toNanos());
-      }
-    }
   }
 
   /// Returns true if the other side is not the front of the key.
@@ -64,6 +52,26 @@ final class Link implements AutoCloseable {
 
   /// Connects to the front. Its certificate is the key's, or the one that its proof contains.
   static Link connect(JoinKey key) throws IOException {
+    return connect(key, RunCertificate.accepting(key.certificate()));
+  }
+
+  /// Opens a further connection to the front, again if it is too busy to answer. It resumes the TLS
+  /// session of this one, and proves the token anew.
+  Link another(Duration patience) throws IOException {
+    long deadline = System.nanoTime() + patience.toNanos();
+    while (true) {
+      try {
+        return connect(key, context);
+      } catch (IOException e) {
+        if (isForeign(e) || System.nanoTime() > deadline) {
+          throw e;
+        }
+        LockSupport.parkNanos(RETRY.toNanos());
+      }
+    }
+  }
+
+  private static Link connect(JoinKey key, SSLContext context) throws IOException {
     var plain = new Socket();
     try {
       int patience = Math.toIntExact(GREETING.toMillis());
@@ -71,12 +79,9 @@ final class Link implements AutoCloseable {
       plain.connect(new InetSocketAddress(address, key.port()), patience);
       prepare(plain);
       var socket =
-          (SSLSocket)
-              RunCertificate.accepting(key.certificate())
-                  .getSocketFactory()
-                  .createSocket(plain, address, key.port(), true);
-      socket.startHandshake();
-      var link = new Link(key, plain, socket);
+          (SSLSocket) context.getSocketFactory().createSocket(plain, address, key.port(), true);
+      RunCertificate.handshake(socket);
+      var link = new Link(key, context, plain, socket);
       Proven.connect(link.in, link.out, key.token(), peer(socket));
       return link;
     } catch (IOException | RuntimeException e) {
@@ -96,8 +101,8 @@ final class Link implements AutoCloseable {
                 .createSocket(
                     plain, plain.getInetAddress().getHostAddress(), plain.getPort(), true);
     socket.setUseClientMode(false);
-    socket.startHandshake();
-    var link = new Link(key, plain, socket);
+    RunCertificate.handshake(socket);
+    var link = new Link(key, certificate.context(), plain, socket);
     Proven.accept(link.in, link.out, key.token(), certificate.hash());
     return link;
   }

@@ -7,6 +7,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.net.ProtocolException;
 import java.net.SocketTimeoutException;
 import java.nio.file.NoSuchFileException;
 import java.time.Duration;
@@ -80,17 +81,6 @@ public final class RankAgent {
 
   private void serve(Link link) throws IOException {
     try {
-      link.send(
-          new LinkMessage.Join(
-              version, place.host(), place.rank(), place.size(), ProcessHandle.current().pid()));
-      link.silence(FRONT_SILENCE);
-      if (!(LinkMessage.read(link.in()) instanceof LinkMessage.Answered(var refusal))) {
-        throw new IOException("the front at " + link.key() + " does not answer");
-      }
-      if (!refusal.isEmpty()) {
-        throw new BraidException(
-            "the front at %s refused rank %d: %s".formatted(link.key(), place.rank(), refusal));
-      }
       while (serve(LinkMessage.read(link.in()), link)) {}
     } catch (SocketTimeoutException e) {
       throw new IOException(
@@ -116,7 +106,7 @@ public final class RankAgent {
     while (true) {
       try {
         key = keys.key();
-        return Link.connect(key);
+        return joined(Link.connect(key));
       } catch (IOException e) {
         boolean foreign = Link.isForeign(e);
         boolean late = System.nanoTime() > deadline;
@@ -134,6 +124,30 @@ public final class RankAgent {
         }
         LockSupport.parkNanos(Link.RETRY.toNanos());
       }
+    }
+  }
+
+  /// Joins as this rank. A front that is too busy may close the link before it answers.
+  private Link joined(Link link) throws IOException {
+    try {
+      link.send(
+          new LinkMessage.Join(
+              version, place.host(), place.rank(), place.size(), ProcessHandle.current().pid()));
+      link.silence(FRONT_SILENCE);
+      if (!(LinkMessage.read(link.in()) instanceof LinkMessage.Answered(var refusal))) {
+        throw new ProtocolException("it does not answer");
+      }
+      if (!refusal.isEmpty()) {
+        throw new BraidException(
+            "the front at %s refused rank %d: %s".formatted(link.key(), place.rank(), refusal));
+      }
+      return link;
+    } catch (EOFException e) {
+      link.close();
+      throw new IOException("it closed the connection", e);
+    } catch (IOException | RuntimeException e) {
+      link.close();
+      throw e;
     }
   }
 
@@ -166,16 +180,16 @@ public final class RankAgent {
   private void start(LinkMessage.Start start, Link link) throws IOException {
     kill();
     try {
-      var front = tunnel(link.key(), start, LinkMessage.Stream.FRONT);
-      var store = tunnel(link.key(), start, LinkMessage.Stream.STORE);
+      var front = tunnel(link, start, LinkMessage.Stream.FRONT);
+      var store = tunnel(link, start, LinkMessage.Stream.STORE);
       var builder = new ProcessBuilder(RankJvm.command(start.kind(), front.port()));
       builder.environment().clear();
       builder.environment().putAll(environment(start, store.port()));
       var process = builder.start();
       running = new Running(start.start(), process, front, store);
       link.send(new LinkMessage.Started(start.start(), process.pid()));
-      carry(link.key(), start, LinkMessage.Stream.STDOUT, process.getInputStream());
-      carry(link.key(), start, LinkMessage.Stream.STDERR, process.getErrorStream());
+      carry(link, start, LinkMessage.Stream.STDOUT, process.getInputStream());
+      carry(link, start, LinkMessage.Stream.STDERR, process.getErrorStream());
       // Not `Process.onExit`, which needs a thread of the common pool.
       Thread.ofPlatform()
           .daemon()
@@ -186,9 +200,9 @@ public final class RankAgent {
     }
   }
 
-  private Tunnel tunnel(JoinKey key, LinkMessage.Start start, LinkMessage.Stream stream)
+  private Tunnel tunnel(Link link, LinkMessage.Start start, LinkMessage.Stream stream)
       throws IOException {
-    return new Tunnel(key, new LinkMessage.Carry(place.rank(), start.start(), stream));
+    return new Tunnel(link, new LinkMessage.Carry(place.rank(), start.start(), stream));
   }
 
   /// Variables of the process. The join key stays with the agent.
@@ -207,13 +221,13 @@ public final class RankAgent {
   }
 
   private void carry(
-      JoinKey key, LinkMessage.Start start, LinkMessage.Stream stream, InputStream output) {
+      Link joined, LinkMessage.Start start, LinkMessage.Stream stream, InputStream output) {
     Thread.ofPlatform()
         .daemon()
         .name("braid-rank-" + stream)
         .start(
             () -> {
-              try (var link = Link.connect(key, Link.PATIENCE)) {
+              try (var link = joined.another(Link.PATIENCE)) {
                 link.send(new LinkMessage.Carry(place.rank(), start.start(), stream));
                 link.silence(Duration.ZERO);
                 link.copy(output);

@@ -27,6 +27,7 @@ import java.util.Optional;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLEngine;
+import javax.net.ssl.SSLSocket;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509ExtendedTrustManager;
 
@@ -38,6 +39,7 @@ final class RunCertificate {
   /// Hash of a certificate, as proofs and join keys contain it.
   private static final String HASH = "SHA-256";
 
+  private static final char[] NO_PASSWORD = {};
   private static final Duration EARLIER = Duration.ofDays(1);
   private static final Duration LATER = Duration.ofDays(3650);
   private static final DateTimeFormatter TIME =
@@ -67,6 +69,8 @@ final class RunCertificate {
   }
 
   static RunCertificate create() {
+    // A ticket resumes one session, and an agent opens five further links.
+    System.setProperty("jdk.tls.server.newSessionTicketCount", "5");
     try {
       var generator = KeyPairGenerator.getInstance("EC");
       generator.initialize(new ECGenParameterSpec("secp256r1"));
@@ -92,11 +96,12 @@ final class RunCertificate {
       var certificate =
           CertificateFactory.getInstance("X.509")
               .generateCertificate(new ByteArrayInputStream(encoded));
-      var keys = KeyStore.getInstance("PKCS12");
+      // In memory only. PKCS12 would encrypt and decrypt the key with 10,000 hashes each.
+      var keys = KeyStore.getInstance("JKS");
       keys.load(null, null);
-      keys.setKeyEntry("braid", pair.getPrivate(), new char[0], new Certificate[] {certificate});
+      keys.setKeyEntry("braid", pair.getPrivate(), NO_PASSWORD, new Certificate[] {certificate});
       var managers = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
-      managers.init(keys, new char[0]);
+      managers.init(keys, NO_PASSWORD);
       var context = SSLContext.getInstance("TLSv1.3");
       context.init(managers.getKeyManagers(), null, null);
       return new RunCertificate(certificate, context);
@@ -165,6 +170,14 @@ final class RunCertificate {
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("this JDK has no TLS 1.3: " + e, e);
     }
+  }
+
+  /// Shakes hands by one curve: with the JDK's defaults a rank makes keys of two.
+  static void handshake(SSLSocket socket) throws IOException {
+    var parameters = socket.getSSLParameters();
+    parameters.setNamedGroups(new String[] {"x25519"});
+    socket.setSSLParameters(parameters);
+    socket.startHandshake();
   }
 
   /// Accepts one certificate, whatever names it contains.

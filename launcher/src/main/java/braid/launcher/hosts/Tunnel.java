@@ -12,11 +12,11 @@ import java.time.Duration;
 /// user are let through; they prove their token to the front itself.
 final class Tunnel implements AutoCloseable {
   private final ServerSocketChannel listener;
-  private final JoinKey key;
+  private final Link joined;
   private final LinkMessage.Carry opening;
 
-  Tunnel(JoinKey key, LinkMessage.Carry opening) throws IOException {
-    this.key = key;
+  Tunnel(Link joined, LinkMessage.Carry opening) throws IOException {
+    this.joined = joined;
     this.opening = opening;
     listener = ServerSocketChannel.open();
     listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
@@ -42,7 +42,7 @@ final class Tunnel implements AutoCloseable {
     try (local) {
       if (SocketOwner.of(local, SocketOwner.Sockets.now()).isOwn()) {
         local.socket().setTcpNoDelay(true);
-        try (var link = Link.connect(key, Link.PATIENCE)) {
+        try (var link = joined.another(Link.PATIENCE)) {
           link.send(opening);
           link.silence(Duration.ZERO);
           link.join(local.socket());
