@@ -1,30 +1,62 @@
 package braid.bench;
 
 import braid.ProcessGroup;
+import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.Problem;
 import braid.model.TokenLayout;
+import braid.model.Tokens;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalDouble;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/// Causal attention to a sequence whose tokens are divided among the ranks.
+/// Causal attention to one sequence, or to packed ones, whose tokens are divided among the ranks.
 ///
-/// @param hasBackward true if an iteration is the forward and the backward pass, false if it is the
-///   forward pass
 /// @param isLong true if an iteration takes so long that a few are enough
-public record AttentionWorkload(AttentionSpec spec, int ranks, boolean hasBackward, boolean isLong)
+public record AttentionWorkload(AttentionSpec spec, int ranks, Passes passes, boolean isLong)
     implements Workload {
+  /// Passes of an iteration.
+  public enum Passes {
+    FORWARD("forward only"),
+    BOTH("forward + backward"),
+    /// The backward pass of equal bits in every run.
+    BOTH_DETERMINISTIC("forward + deterministic backward");
+
+    private final String words;
+
+    Passes(String words) {
+      this.words = words;
+    }
+
+    @Override
+    public String toString() {
+      return words;
+    }
+  }
+
   private static final int HEADS = 32;
   private static final int HEAD_SIZE = 128;
   private static final List<Integer> KV_HEADS = List.of(32, 8);
   private static final List<Integer> TOKENS = List.of(8192, 16384, 32768, 131_072);
   private static final int LONG_TOKENS = 131_072;
+
+  /// Sequences packed into 32,768 tokens: documents of a few lengths far apart, in no order.
+  private static final List<Integer> PACKED =
+      List.of(
+          768, 4096, 128, 2560, 8192, 384, 1280, 640, 3072, 256, 2048, 512, 6144, 128, 1536, 1024);
+
+  private static final List<TokenLayout> DIVISIONS =
+      List.of(TokenLayout.PER_SEQUENCE, TokenLayout.BY_WORK, TokenLayout.WHOLE_SEQUENCES);
+
+  /// Tokens of the rows of deterministic gradients and of few KV heads of packed sequences.
+  private static final int MIDDLE_TOKENS = 32_768;
+
+  private static final int FEW_KV_HEADS = 8;
   private static final int FEWER = 10;
   private static final int LEAST_ITERATIONS = 3;
 
@@ -43,42 +75,101 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, boolean hasBackwa
     var all = new ArrayList<AttentionWorkload>();
     for (int tokens : TOKENS) {
       for (int kvHeads : KV_HEADS) {
-        var spec =
-            AttentionSpec.of(tokens / divisor, HEADS, HEAD_SIZE)
-                .kvHeads(kvHeads)
-                .causal()
-                // One rank has all tokens, in order by either layout.
-                .layout(ranks == 1 ? TokenLayout.CONTIGUOUS : TokenLayout.ZIGZAG)
-                .dtype(dtype);
-        for (boolean hasBackward : List.of(false, true)) {
-          all.add(new AttentionWorkload(spec, ranks, hasBackward, tokens >= LONG_TOKENS));
+        var spec = spec(tokens / divisor, kvHeads, ranks, dtype);
+        var both = List.of(Passes.FORWARD, Passes.BOTH);
+        both.forEach(each -> all.add(new AttentionWorkload(spec, ranks, each, isLong(tokens))));
+        if (ranks > 1 && tokens == MIDDLE_TOKENS && kvHeads == FEW_KV_HEADS) {
+          all.add(new AttentionWorkload(spec, ranks, Passes.BOTH_DETERMINISTIC, false));
         }
       }
+    }
+    if (ranks > 1) {
+      all.addAll(packed(ranks, dtype, divisor));
     }
     return List.copyOf(all);
   }
 
+  private static boolean isLong(int tokens) {
+    return tokens >= LONG_TOKENS;
+  }
+
+  private static AttentionSpec spec(int tokens, int kvHeads, int ranks, DType dtype) {
+    return AttentionSpec.of(tokens, HEADS, HEAD_SIZE)
+        .kvHeads(kvHeads)
+        .causal()
+        // One rank has all tokens, in order by either layout.
+        .layout(ranks == 1 ? TokenLayout.CONTIGUOUS : TokenLayout.ZIGZAG)
+        .dtype(dtype);
+  }
+
+  /// Returns packed sequences in each division that leaves no rank without tokens.
+  private static List<AttentionWorkload> packed(int ranks, DType dtype, int divisor) {
+    var lengths = PACKED.stream().map(length -> Math.max(1, length / divisor)).toList();
+    var ends = ends(lengths);
+    var spec = spec(ends[PACKED.size()], FEW_KV_HEADS, ranks, dtype).packed(ends);
+    return DIVISIONS.stream()
+        .map(spec::layout)
+        .filter(divided -> Tokens.without(divided, ranks).isEmpty())
+        .flatMap(
+            divided ->
+                Stream.of(Passes.FORWARD, Passes.BOTH)
+                    .map(passes -> new AttentionWorkload(divided, ranks, passes, false)))
+        .toList();
+  }
+
+  /// Returns 0 and the end of each sequence.
+  private static int[] ends(List<Integer> lengths) {
+    var ends = new int[lengths.size() + 1];
+    for (int i = 0; i < lengths.size(); i++) {
+      ends[i + 1] = ends[i] + lengths.get(i);
+    }
+    return ends;
+  }
+
+  boolean hasBackward() {
+    return passes != Passes.FORWARD;
+  }
+
+  /// Returns true if PyTorch has a form of this: of one sequence, with its default gradients.
+  public boolean hasPeers() {
+    return spec.packing().isSingle() && passes != Passes.BOTH_DETERMINISTIC;
+  }
+
+  AttentionGradientSpec gradient(AttentionSpec forward) {
+    var gradient = forward.backward();
+    return passes == Passes.BOTH_DETERMINISTIC ? gradient.deterministic() : gradient;
+  }
+
   @Override
   public String name() {
-    return "attention %d tokens, %d KV heads, %s"
-        .formatted(
-            spec.sequence(), spec.kvHeads(), hasBackward ? "forward + backward" : "forward only");
+    boolean isSingle = spec.packing().isSingle();
+    var sequences = isSingle ? "" : " in %d sequences".formatted(spec.packing().sequences());
+    var division = isSingle ? "" : ", " + spec.layout();
+    return "attention %d tokens%s, %d KV heads%s, %s"
+        .formatted(spec.sequence(), sequences, spec.kvHeads(), division, passes);
   }
 
   @Override
   public List<Problem> problems() {
-    return hasBackward ? List.of(spec, spec.backward()) : List.of(spec);
+    return hasBackward() ? List.of(spec, gradient(spec)) : List.of(spec);
   }
 
-  /// Returns one rank's attention to a contiguous sequence, with as many multiplications as a rank
-  /// has of the divided one.
+  /// Returns one rank's attention to contiguous sequences, as many and with as many multiplications
+  /// as a rank has of the divided ones.
   public AttentionSpec equalWork() {
-    double tokens = spec.sequence() / Math.sqrt(ranks);
-    int rounded = TILE * Math.max(1, Math.toIntExact(Math.round(tokens / TILE)));
-    return AttentionSpec.of(rounded, spec.heads(), spec.headSize())
-        .kvHeads(spec.kvHeads())
-        .causal()
-        .dtype(spec.dtype());
+    var offsets = spec.packing().cumulative();
+    var lengths =
+        IntStream.range(1, offsets.size())
+            .map(i -> shorter(offsets.get(i) - offsets.get(i - 1)))
+            .boxed()
+            .toList();
+    var ends = ends(lengths);
+    var equal = spec(ends[lengths.size()], spec.kvHeads(), 1, spec.dtype());
+    return lengths.size() == 1 ? equal : equal.packed(ends);
+  }
+
+  private int shorter(int tokens) {
+    return TILE * Math.max(1, Math.toIntExact(Math.round(tokens / Math.sqrt(ranks) / TILE)));
   }
 
   /// Returns equal work and every method, replayed. On one rank, all methods are the same. Two
@@ -140,7 +231,7 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, boolean hasBackwa
   @Override
   public double flops(String form) {
     double forward = form.startsWith(alone()) ? equalWork().flops() : spec.flops() / ranks;
-    return hasBackward ? BOTH_PASSES * forward : forward;
+    return hasBackward() ? BOTH_PASSES * forward : forward;
   }
 
   @Override
@@ -156,7 +247,9 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, boolean hasBackwa
   }
 
   private OptionalDouble goal(double forward, double both) {
-    return ranks == 1 ? OptionalDouble.empty() : OptionalDouble.of(hasBackward ? both : forward);
+    return ranks == 1 || !hasPeers()
+        ? OptionalDouble.empty()
+        : OptionalDouble.of(hasBackward() ? both : forward);
   }
 
   @Override

@@ -21,7 +21,7 @@ final class OpenAttention implements OpenWorkload {
   OpenAttention(ProcessGroup group, AttentionWorkload workload) {
     this.group = group;
     this.workload = workload;
-    inputs = new Inputs(group, workload.spec(), workload.hasBackward());
+    inputs = new Inputs(group, workload.spec());
   }
 
   @Override
@@ -31,7 +31,7 @@ final class OpenAttention implements OpenWorkload {
       return inputs.build(tuning);
     }
     var alone = group.subset("bench-alone-" + group.rank(), group.rank());
-    var equal = new Inputs(alone, workload.equalWork(), workload.hasBackward());
+    var equal = new Inputs(alone, workload.equalWork());
     try {
       var built = equal.build(tuning);
       return new BuiltForm(
@@ -52,21 +52,19 @@ final class OpenAttention implements OpenWorkload {
   }
 
   /// Query, key and value, and the output's gradient if there is a backward pass.
-  private static final class Inputs implements AutoCloseable {
+  private final class Inputs implements AutoCloseable {
     private final ProcessGroup group;
     private final AttentionSpec spec;
-    private final boolean hasBackward;
     private final List<SymmetricTensor> all = new ArrayList<>();
 
-    Inputs(ProcessGroup group, AttentionSpec spec, boolean hasBackward) {
+    Inputs(ProcessGroup group, AttentionSpec spec) {
       this.group = group;
       this.spec = spec;
-      this.hasBackward = hasBackward;
       try {
         random(spec.heads());
         random(spec.kvHeads());
         random(spec.kvHeads());
-        if (hasBackward) {
+        if (workload.hasBackward()) {
           random(spec.heads());
         }
       } catch (RuntimeException | Error e) {
@@ -99,12 +97,13 @@ final class OpenAttention implements OpenWorkload {
               .key(all.get(1))
               .value(all.get(2))
               .build();
-      if (!hasBackward) {
+      if (!workload.hasBackward()) {
         return new BuiltForm(attention::time, attention::close);
       }
       try {
         var gradient =
             Pipeline.on(group)
+                .attention(workload.gradient(spec))
                 .overlap(tuning)
                 .backward(attention)
                 .outputGradient(all.get(3))

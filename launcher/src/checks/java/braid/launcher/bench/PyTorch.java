@@ -1,6 +1,7 @@
 package braid.launcher.bench;
 
 import braid.bench.AttentionWorkload;
+import braid.bench.AttentionWorkload.Passes;
 import braid.bench.CollectiveWorkload;
 import braid.bench.GemmWorkload;
 import braid.bench.MethodTimes;
@@ -20,7 +21,16 @@ import java.util.concurrent.TimeUnit;
 /// PyTorch's forms of the same workloads, timed by processes of its own, one per GPU.
 ///
 /// @param python interpreter that has PyTorch
+/// @param workloads workloads of which PyTorch has a form
 record PyTorch(Path python, int ranks, List<Workload> workloads, int iterations, Path directory) {
+  PyTorch {
+    workloads = workloads.stream().filter(PyTorch::hasPeers).toList();
+  }
+
+  private static boolean hasPeers(Workload workload) {
+    return !(workload instanceof AttentionWorkload attention) || attention.hasPeers();
+  }
+
   private static final String SCRIPT = "/braid/bench/pytorch_gpu.py";
   private static final Duration PATIENCE = Duration.ofMinutes(2);
 
@@ -56,6 +66,9 @@ record PyTorch(Path python, int ranks, List<Workload> workloads, int iterations,
 
   /// Times all forms once.
   void round(GpuTimes target) throws IOException, InterruptedException {
+    if (workloads.isEmpty()) {
+      return;
+    }
     run(target, List.of());
     if (workloads.stream().anyMatch(PyTorch::hasCollectiveBeside)) {
       run(target, List.of("--zero"));
@@ -124,7 +137,7 @@ record PyTorch(Path python, int ranks, List<Workload> workloads, int iterations,
         json.addProperty("heads", spec.heads());
         json.addProperty("kvHeads", spec.kvHeads());
         json.addProperty("headSize", spec.headSize());
-        json.addProperty("backward", attention.hasBackward());
+        json.addProperty("backward", attention.passes() != Passes.FORWARD);
       }
     }
     return json;

@@ -423,6 +423,43 @@ class GpuCommandTest {
     }
   }
 
+  /// Two ranks divide each of 16 sequences, some ranks hold whole ones, and the gradients of one
+  /// row have equal bits.
+  @Test
+  void packedDivisionsAndDeterministicGradientsRunOnTheHost() {
+    var names =
+        List.of(
+            "attention 128 tokens, 8 KV heads, forward + deterministic backward",
+            "attention 128 tokens in 16 sequences, 8 KV heads, per-sequence, forward only",
+            "attention 128 tokens in 16 sequences, 8 KV heads, by-work, forward + backward",
+            "attention 128 tokens in 16 sequences, 8 KV heads, whole-sequences, forward + backward");
+    var ran =
+        Ran.here(
+            "bench",
+            "gpu",
+            "-n",
+            "2",
+            "--backend",
+            "host",
+            "--divide",
+            "256",
+            "--only",
+            String.join(";", names),
+            "--iterations",
+            "1",
+            "--rounds",
+            "1");
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    for (var name : names) {
+      var forms =
+          ran.out()
+              .lines()
+              .filter(line -> line.startsWith("| %s | Braid | ".formatted(name)))
+              .map(line -> line.split(" \\| ", -1)[2]);
+      assertThat(forms).as(ran.err()).contains("equal work alone", "unfused, replayed");
+    }
+  }
+
   /// Three ranks cannot divide 8 heads of key and value.
   @Test
   void attentionRunsOnTheHost() {
