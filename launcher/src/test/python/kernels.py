@@ -122,12 +122,25 @@ class Kernel:
     def __init__(self, ranks=2, **options):
         name = f"braid{ranks}"
         install_kernelspec(name, ranks)
+        while not self.starts(name, options):
+            pass
+
+    def starts(self, name, options):
+        """Starts the kernel; false if another process has taken one of the ports that Jupyter found free."""
         self.log = tempfile.TemporaryFile("w+")
         self.manager = KernelManager(kernel_name=name, **options)
         # A manager of kernelspecs does not see those installed after its first search.
         self.manager.kernel_spec_manager = KernelSpecManager()
         self.manager.start_kernel(stderr=self.log)
-        self.client = self.new_client()
+        try:
+            self.client = self.new_client()
+        except RuntimeError:
+            if "must be free" not in self.stderr():
+                raise
+            self.manager.cleanup_resources()
+            self.log.close()
+            return False
+        return True
 
     def new_client(self):
         client = self.manager.blocking_client()

@@ -259,7 +259,15 @@ class PageTest(unittest.TestCase):
             "the question",
             lambda: self.browser.find_elements("css selector", ".modal.in .btn-danger"),
         )
-        time.sleep(0.5)  # the dialogue slides in; a click outside closes it
+        # The dialogue slides in; a click outside closes it.
+        self.until(
+            "the end of its way",
+            lambda: self.js(
+                "let m = document.querySelector('.modal.in');"
+                " return getComputedStyle(m).opacity == 1"
+                " && new DOMMatrix(getComputedStyle(m.querySelector('.modal-dialog')).transform).isIdentity"
+            ),
+        )
         self.click(".modal.in .btn-danger")
         self.until(
             "a new kernel",

@@ -168,7 +168,7 @@ class TrapTest(KernelCase):
         descriptors = [os.pidfd_open(pid) for pid in children(kernel.pid)]
         kernel.ask("shutdown_request", {"restart": False}, channel="control")
         self.assertEqual(0, kernel.manager.provisioner.process.wait(TIMEOUT_S))
-        self.assertEqual(0, wait_for_end(descriptors, 5))
+        self.assertEqual(0, wait_for_end(descriptors, TIMEOUT_S))
 
     def test_trap_06_no_module_is_opened_and_none_is_missed(self):
         self.assertFalse([argument for argument in ARGV if "add-opens" in argument])
@@ -334,7 +334,7 @@ class TrapTest(KernelCase):
         self.assertGreaterEqual(len(ranks), 2)
         descriptors = [os.pidfd_open(pid) for pid in ranks]
         os.kill(kernel.pid, signal.SIGKILL)
-        self.assertEqual(0, wait_for_end(descriptors, 5))
+        self.assertEqual(0, wait_for_end(descriptors, TIMEOUT_S))
 
 
 class LostJupyterTest(unittest.TestCase):

@@ -32,6 +32,9 @@ class AutoTest {
   private static final Auto QUICK = new Auto(Duration.ZERO);
   private static final Auto LONGER = new Auto(Duration.ofSeconds(4));
 
+  /// Enough for whole batches on any machine.
+  private static final Auto ENDLESS = new Auto(Duration.ofHours(1));
+
   private static Study<Overlap> study(long unfused, long split) {
     var problem = new LinkedHashMap<>(SPEC.columns());
     return new Study<>(
@@ -198,7 +201,7 @@ class AutoTest {
                                       Thread.onSpinWait();
                                     }
                                   }));
-                      var _ = automatic(world, folder).tuning(LONGER);
+                      var _ = automatic(world, folder).tuning(ENDLESS);
                     }))
         .hasStackTraceContaining("interrupted");
     assertThat(Thread.interrupted()).isTrue();

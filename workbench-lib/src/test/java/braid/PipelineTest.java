@@ -412,6 +412,15 @@ class PipelineTest {
         });
   }
 
+  /// Returns the kernel's line on a thread; one without a name if the thread has ended.
+  private static String stat(Path task) {
+    try {
+      return Files.readString(task.resolve("stat"));
+    } catch (IOException e) {
+      return "0 () ";
+    }
+  }
+
   private static Map<String, Integer> niceness(ProcessGroup world, Priority priority)
       throws IOException {
     var group = world.subset("p-" + priority, 0);
@@ -422,7 +431,7 @@ class PipelineTest {
       var found = new HashMap<String, Integer>();
       try (var tasks = Files.list(Path.of("/proc/self/task"))) {
         for (var task : tasks.toList()) {
-          var stat = Files.readString(task.resolve("stat"));
+          var stat = stat(task);
           var name = stat.substring(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
           var fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ", -1);
           if (name.startsWith("braid-0-")) {

@@ -38,7 +38,7 @@ public final class PageBlocks {
   private static final int RANKS = 2;
 
   /// Only guards against hanging.
-  private static final int LIMIT_SECONDS = 280;
+  private static final int LIMIT_SECONDS = 900;
 
   /// Sizes of the pages' problems, and smaller ones that have the same divisors.
   private static final Map<String, String> SMALLER =

@@ -30,7 +30,6 @@ final class Soak {
   /// Time after which a cell is considered hung.
   private static final Duration HANGS = Duration.ofSeconds(40);
 
-  private static final Duration GONE = Duration.ofSeconds(5);
   private static final Duration POLL = Duration.ofMillis(20);
   private static final int MOST_DELAY_MILLIS = 300;
   private static final int MOST_PAUSE_MILLIS = 500;
@@ -51,7 +50,7 @@ final class Soak {
   /// Cell of the last attack.
   private String last = "";
 
-  /// @param namedWithin longest time until a failure is reported
+  /// @param namedWithin longest time until a failure is reported, and until processes have ended
   /// @param onEvent receives each event
   Soak(Victim victim, int ranks, long seed, Duration namedWithin, Consumer<Event> onEvent) {
     this.victim = victim;
@@ -332,7 +331,7 @@ final class Soak {
   /// Checks that the front's children are exactly the ranks that answered.
   private void checkProcesses() throws Fault, InterruptedException {
     var wanted = Set.copyOf(pids);
-    long end = System.nanoTime() + GONE.toNanos();
+    long end = System.nanoTime() + namedWithin.toNanos();
     while (!Set.copyOf(Traces.ranks(victim.front())).equals(wanted)) {
       if (System.nanoTime() - end > 0) {
         throw new Fault(
@@ -342,8 +341,8 @@ final class Soak {
     }
   }
 
-  private static void gone(List<Long> processes) throws Fault, InterruptedException {
-    long end = System.nanoTime() + GONE.toNanos();
+  private void gone(List<Long> processes) throws Fault, InterruptedException {
+    long end = System.nanoTime() + namedWithin.toNanos();
     while (processes.stream().anyMatch(Traces::lives)) {
       if (System.nanoTime() - end > 0) {
         throw new Fault("some of the processes %s are still alive".formatted(processes));

@@ -48,12 +48,16 @@ final class JoinedAgent {
         receive(LinkMessage.read(link.in()));
       }
     } catch (EOFException | SocketException e) {
-      lose("its agent has ended (pid %d on host %s)".formatted(join.pid(), host()));
+      loseEnded();
     } catch (IOException e) {
       lose(
           "the connection to its agent broke (pid %d on host %s): %s"
               .formatted(join.pid(), host(), e.getMessage()));
     }
+  }
+
+  private void loseEnded() {
+    lose("its agent has ended (pid %d on host %s)".formatted(join.pid(), host()));
   }
 
   private void receive(LinkMessage message) throws IOException {
@@ -113,6 +117,8 @@ final class JoinedAgent {
   void send(LinkMessage message) {
     try {
       link.send(message);
+    } catch (SocketException e) {
+      loseEnded();
     } catch (IOException e) {
       lose("the connection to host %s broke (%s)".formatted(host(), e.getMessage()));
     }

@@ -31,10 +31,10 @@ import org.jspecify.annotations.Nullable;
 /// told, and carries the process's connections and output. An agent outlives its process, so
 /// `%restart` and the next notebook need no new agents.
 ///
-/// Strangers. A connection has 5 s for each of its first messages and 10 s until its proof, there
-/// are at most 64 without proof beside those of ranks, and the oldest of the address with most
-/// makes room for a new one. Until the proof nothing but a TLS greeting and 100 bytes are read, so
-/// a flood costs time and nothing else: agents try again until they are in.
+/// Strangers. A connection has 10 s until its proof, there are at most 64 without proof beside
+/// those of ranks, and the oldest of the address with most makes room for a new one. Until the
+/// proof nothing but a TLS greeting and 100 bytes are read, so a flood costs time and nothing else:
+/// agents try again until they are in.
 ///
 /// Failures. The front sends each agent a beat per second; seven without an answer declare the
 /// agent's rank dead. An agent that hears nothing for 15 s, or whose link breaks, kills its process

@@ -22,10 +22,10 @@ import javax.net.ssl.SSLSocket;
 /// contain the hash of the certificate, so nobody can sit between them with another one.
 final class Link implements AutoCloseable {
   /// Longest silence before the proof.
-  private static final Duration GREETING = Duration.ofSeconds(5);
+  private static final Duration GREETING = Duration.ofSeconds(10);
 
   /// Time for a front that many ranks join to accept a further connection of a rank.
-  static final Duration PATIENCE = Duration.ofSeconds(15);
+  static final Duration PATIENCE = Duration.ofSeconds(60);
 
   static final Duration RETRY = Duration.ofMillis(100);
 

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.ProtocolException;
+import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.file.NoSuchFileException;
 import java.time.Duration;
@@ -87,7 +88,8 @@ public final class RankAgent {
           "the front at %s has been silent for %d s"
               .formatted(link.key(), FRONT_SILENCE.toSeconds()),
           e);
-    } catch (EOFException e) {
+    } catch (EOFException | SocketException e) {
+      // A killed front that has not read everything resets the connection.
       throw new IOException("the front at " + link.key() + " has ended", e);
     }
   }

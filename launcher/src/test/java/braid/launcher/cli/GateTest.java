@@ -282,13 +282,11 @@ class GateTest {
         directory.resolve("n.ipynb"),
         "System.getenv(\"BRAID_LIBRARIES\").contains(\"2.28\") ? 6_000_000 : 2_000_000");
     var ran = waiting("--ab", "nccl=nccl-2.28.9,nccl-2.30.1", "--turns", "1", "--fail-fast");
-    assertThat(ran.exitCode()).as(ran.out() + ran.err()).isZero();
+    verdictWithItsCode(ran);
     assertThat(ran.err())
         .contains("braid: A: NCCL, %s/nccl-2.28.9/libnccl.so.2 (2.28.9, in".formatted(directory))
         .contains("braid: B: NCCL, %s/nccl-2.30.1/libnccl.so.2 (2.30.1, in".formatted(directory));
-    assertThat(ran.out())
-        .contains("libraries.nccl")
-        .containsPattern("\nlong +(FAST|UNDECIDED|MACHINE_DIFFERED) ");
+    assertThat(ran.out()).contains("libraries.nccl").containsPattern("\nlong +[A-Z_]+ ");
     assertThat(experiments().find("latest").manifest().text("libraries.nccl").orElseThrow())
         .contains("2.30.1");
 

@@ -387,7 +387,7 @@ class RerunTest {
             new Code(
                 "Tuner.on(world).steps(\"waiting\").step(\"short\", () ->"
                     + " java.util.concurrent.locks.LockSupport.parkNanos(100_000)).step(\"long\","
-                    + " () -> java.util.concurrent.locks.LockSupport.parkNanos(200_000 + wait))"
+                    + " () -> java.util.concurrent.locks.LockSupport.parkNanos(20_000_000 + wait))"
                     + ".repeats(6).run()")));
   }
 

@@ -251,11 +251,15 @@ class ExperimentTest {
     assertThatThrownBy(() -> Manifest.read(file)).hasMessageContaining("must be JSON but is not");
   }
 
-  /// A process that has ended but was not waited for: its parent is a `sleep`.
+  /// A process that has ended, once there is a file, but was not waited for: its parent is a
+  /// `sleep`.
   @Test
   void aZombieIsNotRunning() throws Exception {
-    var parent =
-        new ProcessBuilder("sh", "-c", "sleep 0.2 & echo $!; exec sleep 1000 > /dev/null").start();
+    var end = runs.resolve("end");
+    var commands =
+        "until [ -e '%s' ]; do sleep 0.01; done & echo $!; exec sleep 1000 > /dev/null"
+            .formatted(end);
+    var parent = new ProcessBuilder("sh", "-c", commands).start();
     try (var lines = parent.inputReader()) {
       long pid = Long.parseLong(String.valueOf(lines.readLine()));
       var start = ProcessHandle.of(pid).orElseThrow().info().startInstant().orElseThrow();
@@ -266,6 +270,7 @@ class ExperimentTest {
       process.addProperty("pid", pid);
       process.addProperty("started", start.truncatedTo(ChronoUnit.SECONDS).toString());
       assertThat(new Manifest(json).state()).isEqualTo(State.RUNNING);
+      Files.createFile(end);
       while (!Files.readString(Path.of("/proc", "" + pid, "stat")).contains(") Z ")) {
         Thread.onSpinWait();
       }

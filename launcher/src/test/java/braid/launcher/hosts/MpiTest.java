@@ -93,8 +93,8 @@ class MpiTest extends RunOnTwoHosts {
     awaitStuck();
     hosts.process(2, RANK).orElseThrow().destroyForcibly();
     assertNamed("on h2 (pid");
-    assertThat(output()).containsPattern("rank [23] on h2 \\(pid \\d+\\) was killed by SIGKILL");
     assertThat(exitCode(front)).isEqualTo(138);
+    assertThat(output()).containsPattern("rank [23] on h2 \\(pid \\d+\\) was killed by SIGKILL");
     assertThat(saved()).contains("on h2 (pid");
     assertNothingLeft(1, 2);
   }

@@ -47,9 +47,6 @@ abstract class RunOnTwoHosts {
 
   static final String AGENT = "braid.launcher.cli.Braid rank";
 
-  /// Longest time from a failure to its name.
-  static final Duration NAMED = Duration.ofSeconds(10);
-
   private static final Duration PATIENCE = Duration.ofSeconds(100);
   private static final long POLL_NANOS = 20_000_000;
 
@@ -139,7 +136,7 @@ abstract class RunOnTwoHosts {
 
   /// Waits for the name of a failure that is made now, or for one of several that are true.
   void assertNamed(String... names) throws Exception {
-    assertThat(waited(NAMED, () -> Arrays.stream(names).anyMatch(output()::contains)))
+    assertThat(waited(PATIENCE, () -> Arrays.stream(names).anyMatch(output()::contains)))
         .as("%s: %s", List.of(names), output())
         .isTrue();
   }

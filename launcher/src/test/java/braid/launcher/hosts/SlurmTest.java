@@ -71,8 +71,8 @@ class SlurmTest extends RunOnTwoHosts {
     awaitStuck();
     hosts.process(2, RANK).orElseThrow().destroyForcibly();
     assertNamed("on h2 (pid");
-    assertThat(output()).containsPattern("rank [23] on h2 \\(pid \\d+\\) was killed by SIGKILL");
     assertThat(slurm.end(job)).isEqualTo("FAILED");
+    assertThat(output()).containsPattern("rank [23] on h2 \\(pid \\d+\\) was killed by SIGKILL");
     assertThat(saved()).contains("on h2 (pid");
     assertNothingLeft(1, 2);
   }

@@ -2,6 +2,7 @@ package braid.launcher.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure.Cause;
@@ -80,7 +81,7 @@ class JoinedSessionTest {
       assertThat(ranks.description()).isEqualTo("attach");
     }
     for (var end : agents.ends) {
-      end.get(30, TimeUnit.SECONDS);
+      end.get(60, TimeUnit.SECONDS);
     }
     assertThat(agents.file).doesNotExist();
   }
@@ -107,7 +108,7 @@ class JoinedSessionTest {
       begun.await();
       long victim = session.ranks().get(1).pid();
       kill9(victim);
-      var failure = outcome.get(30, TimeUnit.SECONDS).failure().orElseThrow();
+      var failure = outcome.get(60, TimeUnit.SECONDS).failure().orElseThrow();
       assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
       assertThat(failure.message())
           .startsWith("rank 1 on h2 (pid " + victim + ") was killed by SIGKILL (signal 9)");
@@ -122,11 +123,16 @@ class JoinedSessionTest {
     var agents = new Agents(home, 3);
     agents.join(0);
     agents.join(1);
-    try (var ranks = agents.ranks(Duration.ofSeconds(5))) {
-      assertThatThrownBy(() -> session(ranks, 3))
+    try (var ranks = agents.ranks(Duration.ofSeconds(1))) {
+      // A busy machine needs more than one time limit for the other two.
+      var failure = catchThrowable(() -> session(ranks, 3));
+      while (String.valueOf(failure.getMessage()).startsWith("ranks ")) {
+        failure = catchThrowable(() -> session(ranks, 3));
+      }
+      assertThat(failure)
           .isInstanceOf(BraidException.class)
           .hasMessageMatching(
-              "rank 2 of 3 did not join at 127.0.0.1:\\d+ within 5 s \\(ranks 0, 1 did, from h1\\); start them, or raise --join-timeout");
+              "rank 2 of 3 did not join at 127.0.0.1:\\d+ within 1 s \\(ranks 0, 1 did, from h1\\); start them, or raise --join-timeout");
     }
   }
 
@@ -156,7 +162,7 @@ class JoinedSessionTest {
 
   private static void assertRefused(CompletableFuture<Void> agent, String reason) {
     assertThat(agent)
-        .failsWithin(Duration.ofSeconds(30))
+        .failsWithin(Duration.ofSeconds(60))
         .withThrowableThat()
         .havingCause()
         .isInstanceOf(BraidException.class)

@@ -183,7 +183,7 @@ class JoinedStrangersTest {
             .isEmpty();
         // Silent ones are closed, too.
         for (var stranger : strangers) {
-          stranger.setSoTimeout(30_000);
+          stranger.setSoTimeout(100_000);
           try {
             assertThat(stranger.getInputStream().readAllBytes().length).isLessThan(200);
           } catch (IOException e) {

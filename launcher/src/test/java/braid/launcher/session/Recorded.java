@@ -4,6 +4,8 @@ import braid.launcher.cell.CellOutput;
 import braid.model.MimeBundle;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 
 /// Records a cell's output for a test.
 final class Recorded implements CellOutput {
@@ -11,7 +13,10 @@ final class Recorded implements CellOutput {
   final StringBuilder err = new StringBuilder();
   final List<String> shown = new ArrayList<>();
   final List<String> notices = new ArrayList<>();
-  String input = "";
+
+  /// Line that a cell reads; null keeps the cell waiting for it.
+  @Nullable String input = "";
+
   Runnable onStdout = () -> {};
   Runnable onStderr = () -> {};
 
@@ -44,6 +49,6 @@ final class Recorded implements CellOutput {
 
   @Override
   public String readLine(String prompt) {
-    return input;
+    return input != null ? input : new CompletableFuture<String>().join();
   }
 }

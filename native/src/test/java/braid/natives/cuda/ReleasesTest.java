@@ -25,7 +25,7 @@ class ReleasesTest {
     releases.beginCapture();
     releases.run(() -> freed.add("x"));
     CompletableFuture.runAsync(() -> releases.run(() -> freed.add("y of another thread")))
-        .get(10, TimeUnit.SECONDS);
+        .get(60, TimeUnit.SECONDS);
     releases.beginCapture();
     releases.endCapture();
     assertThat(freed).isEmpty();
@@ -62,13 +62,13 @@ class ReleasesTest {
       Thread.onSpinWait();
     }
     finish.countDown();
-    assertThat(freedBefore.get(10, TimeUnit.SECONDS)).containsExactly("x");
-    release.get(10, TimeUnit.SECONDS);
+    assertThat(freedBefore.get(60, TimeUnit.SECONDS)).containsExactly("x");
+    release.get(60, TimeUnit.SECONDS);
   }
 
   private static void await(CountDownLatch latch) {
     try {
-      assertThat(latch.await(10, TimeUnit.SECONDS)).isTrue();
+      assertThat(latch.await(60, TimeUnit.SECONDS)).isTrue();
     } catch (InterruptedException e) {
       throw new IllegalStateException(e);
     }

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 
 /// Transfers between two workers of one process.
 class UcxWorkerTest {
-  private static final long LIMIT_SECONDS = 20;
+  private static final long LIMIT_SECONDS = 100;
   private static final int BYTES = 3 << 20;
 
   private final Arena arena = Arena.ofShared();

@@ -14,10 +14,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// Tests a store whose process runs out of descriptors and later has some again.
-@Timeout(60)
 class StoreWithoutDescriptorsTest {
   private static final String FULL = "full";
 

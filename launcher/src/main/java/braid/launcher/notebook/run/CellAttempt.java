@@ -23,8 +23,9 @@ public final class CellAttempt {
   /// Name of a failure by timeout.
   static final String TIMEOUT = "Timeout";
 
-  /// Time for the cell to end after its ranks are ended.
-  private static final Duration CLOSE_GRACE = Duration.ofSeconds(2);
+  /// Time for the cell to end after its ranks are ended: more than their pipes are read, which a
+  /// child may keep open.
+  private static final Duration CLOSE_GRACE = Duration.ofSeconds(6);
 
   private final Session session;
   private final Cell cell;
