@@ -10,7 +10,6 @@ import braid.internal.report.progress.ProgressBar;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
-import braid.internal.report.value.Caveats;
 import braid.model.Configuration;
 import braid.model.HardwareReading;
 import braid.model.HostLoad;
@@ -234,8 +233,7 @@ final class Candidates {
     if (form != Timing.LATENCY) {
       columns.put("timing", form.toString());
     }
-    var backend = group.context().backend();
-    Caveats.put(backend.deviceName(), backend.ranksPerDevice(), columns);
+    group.describeMachine(columns);
     return columns;
   }
 

@@ -1,5 +1,6 @@
 package braid;
 
+import braid.model.Host;
 import braid.model.HostLoad;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -11,7 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Optional;
 
-/// Processors that other processes keep busy while the ranks work. The load average alone does not
+/// Processors of a rank's host that other processes keep busy while the ranks work. The load average alone does not
 /// show them: for minutes it also counts what the ranks themselves did. So the processor time of
 /// the machine is compared with the time of the ranks and of the front. Only Linux tells; elsewhere
 /// nothing is known.
@@ -41,24 +42,39 @@ final class MachineLoad {
     var own = ByteBuffer.allocate(2 * Long.BYTES);
     own.putLong(ProcessHandle.current().pid());
     own.putLong(cpuNanos(ProcessHandle.current()) - ownNanos);
-    // Ranks that are threads share a process, which counts once.
-    var ofProcesses = new HashMap<Long, Long>();
-    for (var bytes : group.gather(own.array())) {
-      var rank = ByteBuffer.wrap(bytes);
-      ofProcesses.merge(rank.getLong(), rank.getLong(), Math::max);
-    }
+    var all = group.gather(own.array());
     long elapsedNanos = System.nanoTime() - startNanos;
     int cores = allowed().cardinality();
     if (group.rank() != root || machineNanos == 0 || cores == 0 || elapsedNanos < SHORTEST_NANOS) {
       return Optional.empty();
     }
-    long known = front().map(MachineLoad::cpuNanos).orElse(0L) - frontNanos;
-    for (long nanos : ofProcesses.values()) {
-      known += nanos;
-    }
+    long known =
+        front().map(MachineLoad::cpuNanos).orElse(0L) - frontNanos + nanos(all, hostRanks(root));
     // Below 0 by the error of the ticks, if others did nothing.
     double others = Math.max(0, (double) (machineNanos() - machineNanos - known) / elapsedNanos);
     return Optional.of(new HostLoad(others, cores, load()));
+  }
+
+  /// Returns the ranks on the host of a rank.
+  private List<Integer> hostRanks(int rank) {
+    return group.hosts().stream()
+        .map(Host::ranks)
+        .filter(ranks -> ranks.contains(rank))
+        .findFirst()
+        .orElseThrow();
+  }
+
+  /// Returns the processor time of some ranks. Ranks that are threads share a process, which counts
+  /// once.
+  ///
+  /// @param all process and time of every rank
+  static long nanos(List<byte[]> all, List<Integer> ranks) {
+    var ofProcesses = new HashMap<Long, Long>();
+    for (int rank : ranks) {
+      var pair = ByteBuffer.wrap(all.get(rank));
+      ofProcesses.merge(pair.getLong(), pair.getLong(), Math::max);
+    }
+    return ofProcesses.values().stream().mapToLong(Long::longValue).sum();
   }
 
   /// Returns the processor time of all processes since the boot; 0 if it is unknown.

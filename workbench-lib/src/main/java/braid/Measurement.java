@@ -3,7 +3,6 @@ package braid;
 import braid.internal.backend.Stream;
 import braid.internal.pipeline.ClockAlignment;
 import braid.internal.report.progress.Progress;
-import braid.internal.report.value.Caveats;
 import braid.model.BraidException;
 import braid.model.Profile;
 import braid.model.Span;
@@ -133,8 +132,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     counters.putAll(readings);
     var loadMeanwhile = load.sinceCreation(0);
     var columns = configuration.get();
-    var backend = group.context().backend();
-    Caveats.put(backend.deviceName(), backend.ranksPerDevice(), columns);
+    group.describeMachine(columns);
     var profile =
         new Profile(
             group.place(),
@@ -146,7 +144,8 @@ record Measurement(ProcessGroup group, Iteration iteration) {
             plainNanos,
             starts,
             group.context().backend().unowned(),
-            loadMeanwhile);
+            loadMeanwhile,
+            group.hostIfSeveral());
     group.context().outbox().publish(profile.display());
     return profile;
   }

@@ -9,6 +9,7 @@ import braid.internal.memory.Counter;
 import braid.internal.memory.Counters;
 import braid.internal.memory.Members;
 import braid.internal.rank.Closing;
+import braid.internal.report.value.Caveats;
 import braid.internal.resource.BufferRequest;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
@@ -27,6 +28,8 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -156,6 +159,21 @@ public final class ProcessGroup implements AutoCloseable {
   /// until every rank of the world has started.
   public List<Host> hosts() {
     return context.hosts().members(members);
+  }
+
+  /// Returns the name of this rank's host; empty if all members are on one.
+  Optional<String> hostIfSeveral() {
+    var hosts = hosts();
+    return hosts.stream()
+        .filter(host -> hosts.size() > 1 && host.ranks().contains(rank()))
+        .map(Host::name)
+        .findFirst();
+  }
+
+  /// Adds the columns of measurements that describe the machine.
+  void describeMachine(Map<String, String> columns) {
+    var backend = context.backend();
+    Caveats.put(backend.deviceName(), backend.ranksPerDevice(), hosts().size(), columns);
   }
 
   /// Returns the group of those members that are on this rank's host: `host0`, `host1`, in the

@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.model.BraidException;
 import braid.model.HostLoad;
+import java.nio.ByteBuffer;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 class MachineLoadTest {
@@ -49,5 +51,18 @@ class MachineLoadTest {
     assertThat(MachineLoad.busyNanos(stat, MachineLoad.processors("0,2")))
         .isEqualTo(164 * 10_000_000L);
     assertThat(MachineLoad.processors("0-2,8,10-11").stream()).containsExactly(0, 1, 2, 8, 10, 11);
+  }
+
+  @Test
+  @Tag("F8")
+  void onlyRanksOfTheHostCountOnceForEachProcess() {
+    var all = List.of(rank(7, 100), rank(8, 20), rank(7, 3_000), rank(7, 90));
+    assertThat(MachineLoad.nanos(all, List.of(0, 1))).isEqualTo(120);
+    assertThat(MachineLoad.nanos(all, List.of(0, 3))).as("two threads").isEqualTo(100);
+    assertThat(MachineLoad.nanos(all, List.of(2))).isEqualTo(3_000);
+  }
+
+  private static byte[] rank(long pid, long nanos) {
+    return ByteBuffer.allocate(2 * Long.BYTES).putLong(pid).putLong(nanos).array();
   }
 }

@@ -22,10 +22,12 @@ import braid.model.Overlap;
 import braid.model.Tuning;
 import braid.schedule.Schedule;
 import braid.selftest.SelfTest;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentSkipListMap;
@@ -383,6 +385,30 @@ class SeveralHostsTest {
         System.exit(1);
       }
     }
+  }
+
+  @Test
+  void profilesAndStudiesNameTheHosts() {
+    var spec = GemmSpec.allGatherGemm(96, 24, 16);
+    LocalRanks.run(
+        TWO,
+        world -> {
+          var host = Optional.of(world.rank() < 2 ? "a" : "b");
+          try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.ring()).build()) {
+            var profile = pipe.profile(2);
+            assertThat(profile.host()).isEqualTo(host);
+            assertThat(profile.configuration()).containsEntry("hosts", "2");
+          }
+          var study = Tuner.on(world).gemm(spec).splits(1).budget(Duration.ZERO).run();
+          assertThat(study.problem()).containsEntry("hosts", "2");
+          assertThat(study.setting()).contains("4 ranks, 2 hosts");
+          var local = world.local();
+          try (var pipe = Pipeline.on(local).gemm(spec).overlap(Overlap.ring()).build()) {
+            var profile = pipe.profile(2);
+            assertThat(profile.host()).isEmpty();
+            assertThat(profile.configuration()).doesNotContainKey("hosts");
+          }
+        });
   }
 
   @Test

@@ -85,7 +85,7 @@ public record Comparison(
 
   /// Columns that describe the machine, not the problem.
   private static final Set<String> MACHINE_COLUMNS =
-      Set.of("backend", Caveats.DEVICE, "link", "memory", Caveats.COLUMN);
+      Set.of("backend", Caveats.DEVICE, Caveats.HOSTS, "link", "memory", Caveats.COLUMN);
 
   /// Verdict on the second time against the first.
   public enum Verdict {

@@ -20,6 +20,7 @@ import java.util.SequencedMap;
 /// @param unowned activities of the GPU that belong to no step, such as kernels that a library
 ///   launched by a thread of its own
 /// @param load what other processes did meanwhile; known of rank 0 only
+/// @param host name of the rank's host; empty if all ranks of the group are on one
 public record Profile(
     Place place,
     SequencedMap<String, String> configuration,
@@ -30,7 +31,8 @@ public record Profile(
     List<Long> plainNanos,
     List<Long> startNanos,
     List<Activity> unowned,
-    Optional<HostLoad> load)
+    Optional<HostLoad> load,
+    Optional<String> host)
     implements Displayable {
   /// The MIME type of a profile's JSON.
   public static final String MIME = "application/vnd.braid.profile+json";
@@ -99,7 +101,13 @@ public record Profile(
         List.of(),
         List.of(),
         List.of(),
+        Optional.empty(),
         Optional.empty());
+  }
+
+  /// Returns the rank's name in charts: "rank 2", or "rank 2 on h2" if there are several hosts.
+  public String rankName() {
+    return "rank " + place.rank() + host.map(name -> " on " + name).orElse("");
   }
 
   public int iterations() {

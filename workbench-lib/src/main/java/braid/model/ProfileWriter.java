@@ -44,6 +44,9 @@ final class ProfileWriter {
     json.name("format").value(Profile.FORMAT);
     json.name("rank").value(profile.place().rank());
     json.name("size").value(profile.place().size());
+    if (profile.host().isPresent()) {
+      json.name("host").value(profile.host().get());
+    }
     json.name("configuration").beginObject();
     for (var column : profile.configuration().entrySet()) {
       json.name(column.getKey()).value(column.getValue());

@@ -190,6 +190,7 @@ class ProfileSetTest {
         plainNanos,
         List.of(),
         List.of(),
+        Optional.empty(),
         Optional.empty());
   }
 
@@ -367,6 +368,7 @@ class ProfileSetTest {
             List.of(),
             List.of(),
             List.of(),
+            Optional.empty(),
             Optional.empty());
     var column = ProfileSet.of(List.of(one, other)).counters().longColumn("rendezvous");
 
@@ -394,7 +396,8 @@ class ProfileSetTest {
             List.of(),
             List.of(),
             List.of(),
-            Optional.of(load));
+            Optional.of(load),
+            Optional.empty());
     var set = ProfileSet.of(List.of(first, profile(1, 2, List.of(1L), List.of())));
     var read = ProfileJson.readAll(ProfileJson.writeAll(set.profiles()));
     assertThat(read).isEqualTo(set.profiles());

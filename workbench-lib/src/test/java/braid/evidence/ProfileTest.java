@@ -131,6 +131,7 @@ class ProfileTest {
         List.of(),
         List.of(),
         List.of(kernel),
+        Optional.empty(),
         Optional.empty());
   }
 
@@ -197,6 +198,7 @@ class ProfileTest {
             List.of(),
             List.of(2L, 13L),
             List.of(),
+            Optional.empty(),
             Optional.empty());
     assertThat(ProfileJson.read(profile.toJson())).isEqualTo(profile);
     assertThat(profile.begin(1)).hasValue(13);
@@ -225,6 +227,7 @@ class ProfileTest {
                     List.of(),
                     List.of(2L),
                     List.of(),
+                    Optional.empty(),
                     Optional.empty()))
         .hasMessage("a profile needs the begin of each of its 2 iterations or of none but has 1");
   }

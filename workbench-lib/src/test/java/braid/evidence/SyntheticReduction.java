@@ -54,6 +54,7 @@ public record SyntheticReduction(
         List.of(),
         List.of(),
         List.of(),
+        Optional.empty(),
         Optional.empty());
   }
 

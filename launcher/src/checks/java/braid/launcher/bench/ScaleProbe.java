@@ -62,7 +62,8 @@ final class ScaleProbe implements Callable<Integer> {
             Duration.ofSeconds(60),
             Installation.version(),
             Map.of(),
-            Optional.empty());
+            Optional.empty(),
+            List.of());
     var home = Path.of("").toAbsolutePath();
     try (var joined = new JoinedRanks(settings);
         var session =

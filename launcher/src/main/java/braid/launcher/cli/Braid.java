@@ -6,6 +6,7 @@ import braid.launcher.cli.calibrate.CalibrateCommand;
 import braid.launcher.cli.doctor.DoctorCommand;
 import braid.launcher.cli.experiment.CompareCommand;
 import braid.launcher.cli.experiment.RunsCommand;
+import braid.launcher.cli.home.HostOptions;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.home.WorkingDirectory;
@@ -172,8 +173,16 @@ public final class Braid implements Runnable {
       parsed.asCommandLineList().stream()
           .flatMap(each -> each.getCommandSpec().mixins().values().stream())
           .map(CommandSpec::userObject)
-          .filter(RankOptions.class::isInstance)
-          .forEach(each -> ((RankOptions) each).close());
+          .forEach(Braid::close);
+    }
+  }
+
+  /// Ends what the options of a command have started.
+  private static void close(Object options) {
+    switch (options) {
+      case RankOptions ranks -> ranks.close();
+      case HostOptions hosts -> hosts.close();
+      default -> {} // starts nothing
     }
   }
 

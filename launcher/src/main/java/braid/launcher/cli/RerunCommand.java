@@ -1,6 +1,7 @@
 package braid.launcher.cli;
 
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.HostOptions;
 import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.cli.run.Repetition;
 import braid.launcher.cli.run.ReportFacts;
@@ -21,8 +22,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "rerun",
     description =
-        "Repeats a run: the same notebook, parameters, ranks, backend, link, memory and limits."
-            + " Prints first what has changed.",
+        "Repeats a run: the same notebook, parameters, ranks, launcher, backend, link, memory and"
+            + " limits. Prints first what has changed.",
     mixinStandardHelpOptions = true,
     exitCodeList = {
       " 0:every cell ran",
@@ -33,6 +34,7 @@ import picocli.CommandLine.Spec;
     footer = {
       "  braid rerun 20260131T235959000Z-0a1b2c",
       "  braid rerun latest && braid compare previous latest",
+      "  braid rerun latest --listen 10.0.0.2",
     })
 final class RerunCommand implements Callable<Integer> {
   @Parameters(
@@ -48,6 +50,8 @@ final class RerunCommand implements Callable<Integer> {
       description = "Where to save it. Default: NAME.out.ipynb in the folder of the run, runs/ID.")
   private @Nullable Path output;
 
+  @Mixin private HostOptions hosts = new HostOptions();
+
   @Mixin private ReportOptions written = new ReportOptions();
 
   @Spec private CommandSpec spec = CommandSpec.create();
@@ -57,7 +61,7 @@ final class RerunCommand implements Callable<Integer> {
     var env = Env.here();
     var err = spec.commandLine().getErr();
     var found = new Experiments(WorkingDirectory.called().resolve("runs")).find(name);
-    var repetition = new Repetition(found, RunCommand.arguments(spec), env);
+    var repetition = new Repetition(found, RunCommand.arguments(spec), env, hosts);
     var inputs = repetition.inputs(output);
     var reports = written.of(inputs);
     repetition.printChanges(inputs, err);

@@ -212,11 +212,6 @@ final class RunCommand implements Callable<Integer> {
     var env = Env.here();
     var machine = env.machine();
     var options = session(env, machine, home);
-    if ((inTurns || starts > 1) && !ranks.areLocal()) {
-      throw new BraidException(
-          "%s repeats a run on fresh ranks of this host; leave it out with --launcher"
-              .formatted(starts > 1 ? "--starts" : "an alternating run"));
-    }
     if (inTurns) {
       inputs.notes().forEach(note -> err.println("braid: note: " + note));
       return alternating.run(
@@ -228,7 +223,7 @@ final class RunCommand implements Callable<Integer> {
           spec.root().commandLine());
     }
     var reports = written.of(inputs);
-    var further = new Starts(starts, arguments(spec), env, err);
+    var further = new Starts(starts, arguments(spec), env, ranks.hosts(), err);
     var out = spec.commandLine().getOut();
     var ofReports = reports.ending(ReportFacts.of(arguments(spec), options, machine), out, err);
     var ending = baseline.judging(ofReports, inputs, further, spec.root().commandLine());

@@ -35,11 +35,12 @@ public record Differences(List<Difference> all) {
           "libraries",
           "environment");
 
-  /// Fields that always differ, repeat another field, or hold only paths.
+  /// Fields that always differ, repeat another field, or hold only paths and addresses.
   private static final Set<String> LEFT_OUT =
       Set.of(
           "machine.load",
           "session.why",
+          Manifest.LAUNCHER_OPTIONS,
           "gpus.words",
           "java.home",
           "notebook.path",
@@ -71,11 +72,21 @@ public record Differences(List<Difference> all) {
         all.add(new Difference(name, was, is));
       }
     }
+    hosts(first, second).ifPresent(all::add);
     load("load at the start", first.load(), second.load(), cores(first, second))
         .ifPresent(all::add);
     load("load after measuring", first.loadMeasured(), second.loadMeasured(), cores(first, second))
         .ifPresent(all::add);
     return new Differences(all);
+  }
+
+  /// Returns the difference of the hosts of two runs. A run that has not begun has none yet.
+  private static Optional<Difference> hosts(Manifest first, Manifest second) {
+    var was = first.text(Manifest.HOSTS);
+    var is = second.text(Manifest.HOSTS);
+    return was.isPresent() && is.isPresent() && !was.equals(is)
+        ? Optional.of(new Difference(Manifest.HOSTS, was.get(), is.get()))
+        : Optional.empty();
   }
 
   /// Returns the difference of a field, such as `session.link`.
@@ -86,7 +97,7 @@ public record Differences(List<Difference> all) {
   /// Returns true if two runs differ in nothing but their loads, times and results: code, notebook,
   /// parameters, machine and environment.
   public static boolean areOfOneState(Manifest first, Manifest second) {
-    return facts(first).equals(facts(second));
+    return facts(first).equals(facts(second)) && hosts(first, second).isEmpty();
   }
 
   private static double cores(Manifest first, Manifest second) {

@@ -5,6 +5,7 @@ import braid.evidence.Runs;
 import braid.evidence.Study;
 import braid.launcher.experiment.Manifest.State;
 import braid.model.BraidException;
+import braid.model.Host;
 import braid.natives.WholeFile;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
@@ -33,6 +34,7 @@ public final class Experiment {
   private final Function<Path, JsonObject> facts;
   private final String id;
   private final List<Path> addedJars = new ArrayList<>();
+  private List<Host> hosts = List.of();
   private @Nullable JsonObject json;
 
   /// Receives the result of each measurement.
@@ -69,6 +71,7 @@ public final class Experiment {
     begun.add("process", process());
     facts.apply(directory()).asMap().forEach(begun::add);
     seeds(begun);
+    putHosts(begun);
     begun.add("data", new JsonArray());
     Files.createDirectories(directory());
     ofNotebook = notebook.isPresent();
@@ -82,6 +85,29 @@ public final class Experiment {
     for (var jar : early) {
       added(jar);
     }
+  }
+
+  /// Records the hosts of ranks that another program started, once they run.
+  public synchronized void onHosts(List<Host> found) throws IOException {
+    hosts = List.copyOf(found);
+    var begun = json;
+    if (begun != null) {
+      putHosts(begun);
+      write();
+    }
+  }
+
+  private void putHosts(JsonObject begun) {
+    if (hosts.isEmpty()) {
+      return;
+    }
+    var byName = new JsonObject();
+    for (var host : hosts) {
+      var ranks = new JsonArray();
+      host.ranks().forEach(ranks::add);
+      byName.add(host.name(), ranks);
+    }
+    begun.add(Manifest.HOSTS, byName);
   }
 
   private static JsonObject process() {

@@ -37,6 +37,12 @@ public record Manifest(JsonObject json) implements Displayable {
   /// Field of a further start: the id of the run of the first start.
   public static final String START_OF = "startOf";
 
+  /// Field of the hosts of ranks that another program started: their ranks by name.
+  static final String HOSTS = "hosts";
+
+  /// Field of the options by which a command chooses the launcher of its ranks.
+  static final String LAUNCHER_OPTIONS = "session.launcherOptions";
+
   static final Gson GSON = new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create();
 
   /// State of a run.
@@ -102,6 +108,14 @@ public record Manifest(JsonObject json) implements Displayable {
       object.keySet().forEach(name -> texts.put(name, value(object, name)));
     }
     return texts;
+  }
+
+  /// Returns the options by which a command starts its ranks as this run did; none for ranks of its
+  /// own host.
+  public List<String> launcherOptions() {
+    return at(LAUNCHER_OPTIONS).orElse(null) instanceof JsonArray options
+        ? options.asList().stream().map(JsonElement::getAsString).toList()
+        : List.of();
   }
 
   Optional<JsonElement> at(String path) {

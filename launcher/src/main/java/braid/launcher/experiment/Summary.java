@@ -1,6 +1,7 @@
 package braid.launcher.experiment;
 
 import braid.internal.report.HtmlTable;
+import com.google.gson.JsonObject;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Objects;
@@ -31,6 +32,8 @@ final class Summary {
     put(lines, "parameters", Optional.of(parameters).filter(text -> !text.isEmpty()));
     put(lines, "source", source(manifest));
     put(lines, "ranks", manifest.text("session.ranks"));
+    put(lines, "launcher", manifest.text("session.launcher"));
+    put(lines, Manifest.HOSTS, hosts(manifest));
     put(
         lines,
         "backend",
@@ -55,6 +58,17 @@ final class Summary {
     put(lines, "GPUs", manifest.text("gpus.words"));
     put(lines, "data", Optional.of(String.join(", ", manifest.data())).filter(s -> !s.isEmpty()));
     return lines;
+  }
+
+  private static Optional<String> hosts(Manifest manifest) {
+    return manifest
+        .at(Manifest.HOSTS)
+        .filter(JsonObject.class::isInstance)
+        .map(
+            found ->
+                found.getAsJsonObject().entrySet().stream()
+                    .map(host -> "%s %s".formatted(host.getKey(), host.getValue()))
+                    .collect(Collectors.joining(", ")));
   }
 
   private static Optional<String> source(Manifest manifest) {

@@ -65,6 +65,7 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
   /// @param version of this build; agents of others are refused
   /// @param defaults variables that ranks get unless their host sets them
   /// @param job starts the agents; empty if somebody else does
+  /// @param options of the command that chose this launcher
   public record Settings(
       String launcher,
       int count,
@@ -75,9 +76,11 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
       Duration timeout,
       String version,
       Map<String, String> defaults,
-      Optional<AgentJob> job) {
+      Optional<AgentJob> job,
+      List<String> options) {
     public Settings {
       defaults = Map.copyOf(defaults);
+      options = List.copyOf(options);
     }
   }
 
@@ -102,6 +105,11 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
     return settings.launcher;
   }
 
+  @Override
+  public List<String> options() {
+    return settings.options;
+  }
+
   /// Address and port at which agents join, once this listens.
   JoinKey key() {
     synchronized (agents) {
@@ -118,7 +126,7 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
       open();
     } catch (IOException e) {
       throw new BraidException(
-          "--listen must be an address of this host with a free port but %s:%d cannot be used (%s)"
+          "--listen must be an address of this host with a free port but %s:%d cannot be used (%s); try --listen $(hostname -i)"
               .formatted(settings.listen.getHostAddress(), settings.port, e.getMessage()),
           e);
     }

@@ -1,6 +1,7 @@
 package braid.launcher.ranks;
 
 import java.io.IOException;
+import java.util.List;
 
 /// Starts ranks on this host, as children of this process.
 public final class LocalRanks implements RankStarter {
@@ -27,5 +28,10 @@ public final class LocalRanks implements RankStarter {
   @Override
   public String description() {
     return "local";
+  }
+
+  @Override
+  public List<String> options() {
+    return List.of();
   }
 }

@@ -5,6 +5,7 @@ import braid.internal.store.Unproven;
 import braid.launcher.wire.Connection;
 import braid.launcher.wire.ToRank;
 import braid.model.BraidException;
+import braid.model.Host;
 import java.io.EOFException;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -14,6 +15,7 @@ import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -185,6 +187,19 @@ public final class RankSet implements AutoCloseable {
 
   public List<RankProcess> all() {
     return ranks;
+  }
+
+  /// Returns the hosts of ranks that another program started; none if this process started them.
+  public List<Host> hosts() {
+    var byName = new LinkedHashMap<String, List<Integer>>();
+    for (var rank : ranks) {
+      if (!rank.host().isEmpty()) {
+        byName.computeIfAbsent(rank.host(), _ -> new ArrayList<>()).add(rank.rank());
+      }
+    }
+    return byName.entrySet().stream()
+        .map(each -> new Host(each.getKey(), each.getValue()))
+        .toList();
   }
 
   public RankProcess get(int rank) {

@@ -1,6 +1,7 @@
 package braid.launcher.ranks;
 
 import java.io.IOException;
+import java.util.List;
 import java.util.Map;
 
 /// Starts the processes of ranks, on this host or on others.
@@ -24,4 +25,7 @@ public interface RankStarter {
 
   /// Returns the name of the launcher, for manifests: "local".
   String description();
+
+  /// Returns the options by which a command chooses this starter; none for [LocalRanks].
+  List<String> options();
 }

@@ -10,6 +10,7 @@ import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Manifest;
 import braid.model.BraidException;
 import braid.model.Displayable;
+import braid.model.Host;
 import braid.model.MimeBundle;
 import braid.model.Profile;
 import java.io.IOException;
@@ -224,7 +225,12 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
   }
 
   /// Sets the experiment whose manifest lists later measurements. It begins with the first one.
-  void recordIn(Experiment kept) {
+  void recordIn(Experiment kept, List<Host> hosts) {
+    try {
+      kept.onHosts(hosts);
+    } catch (IOException e) {
+      complaint.accept(UNWRITTEN + e);
+    }
     experiment = kept;
   }
 

@@ -95,7 +95,7 @@ public final class Session implements AutoCloseable {
 
   /// Records later measurements and class path changes in the manifest of this experiment.
   public void recordIn(Experiment experiment) {
-    evidence.recordIn(experiment);
+    evidence.recordIn(experiment, ranks().hosts());
   }
 
   /// Adds a jar or a folder of classes to the class path of the compiler and all ranks.

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import braid.launcher.FrontJvm;
 import braid.launcher.experiment.Experiments;
+import braid.launcher.experiment.Manifest;
 import braid.launcher.hosts.JoinKey;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.Notebooks;
@@ -96,6 +97,11 @@ class LauncherTest {
         "4");
   }
 
+  private List<Manifest> manifests() {
+    return new Experiments(directory.resolve("runs"))
+        .list().stream().map(Experiments.Found::manifest).toList();
+  }
+
   private String saved() {
     var runs = new Experiments(directory.resolve("runs"));
     var folder = runs.find(Experiments.LATEST).directory();
@@ -115,6 +121,57 @@ class LauncherTest {
         .endsWith(" rank\n")
         .doesNotContainPattern("[0-9a-f]{64}");
     assertThat(directory.resolve("braid.join")).doesNotExist();
+  }
+
+  @Test
+  void startsAndARepeatedRunUseTheirLauncher() throws Exception {
+    notebook(WHERE);
+    var variables = withProgram("srun", SRUN);
+    var ran =
+        Ran.apart(
+            directory,
+            variables,
+            (_, _) -> {},
+            "run",
+            "n.ipynb",
+            "--launcher",
+            "slurm",
+            "--launcher-options",
+            "--label",
+            "--starts",
+            "2");
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(ran.err()).contains("start 2 of 2");
+    assertThat(saved()).contains("[0, 1, 2, 3]n0");
+    var notes = directory.resolve("notes");
+    assertThat(Files.readAllLines(notes)).as("agents serve all starts").hasSize(1);
+
+    var again = Ran.apart(directory, variables, (_, _) -> {}, "rerun", "latest");
+    assertThat(again.exitCode()).as(again.err()).isZero();
+    assertThat(again.err()).doesNotContain("session.");
+    assertThat(saved()).contains("[0, 1, 2, 3]n0");
+    assertThat(Files.readAllLines(notes))
+        .hasSize(2)
+        .allMatch(line -> line.contains("--ntasks=4 ") && line.contains(" --label "));
+    assertThat(manifests())
+        .hasSize(3)
+        .allSatisfy(
+            each -> {
+              assertThat(each.text("session.launcher")).contains("slurm");
+              assertThat(each.text("hosts")).contains("{\"n0\":[0,1],\"n1\":[2,3]}");
+            });
+    var local =
+        Ran.apart(
+            directory,
+            Map.of("BRAID_BACKEND", "host"),
+            (_, _) -> {},
+            "rerun",
+            "latest",
+            "--launcher",
+            "local");
+    assertThat(local.exitCode()).as(local.err()).isZero();
+    assertThat(local.err()).containsPattern("session\\.launcher +slurm +none");
+    assertThat(saved()).contains("[0, 1, 2, 3]null");
   }
 
   private Ran mpi(Map<String, String> variables, String options) throws Exception {
@@ -191,11 +248,16 @@ class LauncherTest {
   }
 
   private Process front(String... options) throws IOException {
-    var command = new ArrayList<>(FrontJvm.command());
-    command.addAll(
-        List.of("braid.launcher.cli.Braid", "run", "n.ipynb", "-n", "2", "--log-output"));
-    command.addAll(List.of("--launcher", "attach"));
-    command.addAll(List.of(options));
+    var arguments =
+        new ArrayList<>(
+            List.of("run", "n.ipynb", "-n", "2", "--log-output", "--launcher", "attach"));
+    arguments.addAll(List.of(options));
+    return braid(arguments.toArray(String[]::new));
+  }
+
+  private Process braid(String... arguments) throws IOException {
+    var command = new ArrayList<>(Ran.command());
+    command.addAll(List.of(arguments));
     return new ProcessBuilder(command)
         .directory(directory.toFile())
         .redirectErrorStream(true)
@@ -227,6 +289,33 @@ class LauncherTest {
     for (var rank : ranks) {
       rank.onExit().get(30, TimeUnit.SECONDS);
     }
+  }
+
+  @Test
+  void ranksOfOthersServeAllStartsOfACommand() throws Exception {
+    notebook(WHERE);
+    var front = front("--starts", "2");
+    attach(2);
+    assertThat(front.waitFor(100, TimeUnit.SECONDS)).isTrue();
+    assertThat(front.exitValue()).isZero();
+    assertThat(manifests()).hasSize(2);
+    for (var agent : agents) {
+      assertThat(agent.waitFor(30, TimeUnit.SECONDS)).isTrue();
+      assertThat(agent.exitValue()).isZero();
+    }
+
+    var refused = Ran.apart(directory, Map.of(), (_, _) -> {}, "rerun", "latest");
+    assertThat(refused.exitCode()).isEqualTo(2);
+    assertThat(refused.err())
+        .contains("others started those of")
+        .containsPattern("try braid rerun \\S+ --launcher attach");
+    agents.clear();
+    var again = braid("rerun", "latest", "--launcher", "attach");
+    attach(2);
+    assertThat(again.waitFor(100, TimeUnit.SECONDS)).isTrue();
+    assertThat(again.exitValue()).isZero();
+    assertThat(manifests()).hasSize(3);
+    assertThat(saved()).contains("[0, 1]");
   }
 
   /// A batch script starts ranks and command at the same time, perhaps beside the file of a killed

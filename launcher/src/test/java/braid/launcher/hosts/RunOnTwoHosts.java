@@ -38,6 +38,10 @@ abstract class RunOnTwoHosts {
       new Code(
           "Pipeline.on(world).gemm(GemmSpec.allGatherGemm(96, 24, 16)).overlap(Overlap.pipelined(2)).build().verify()");
 
+  static final Code PROFILED =
+      new Code(
+          "Pipeline.on(world).gemm(GemmSpec.allGatherGemm(96, 24, 16)).overlap(Overlap.ring()).build().profile(3)");
+
   static final Code STUCK =
       new Code(
           "System.out.println(\"begun\"); if (world.rank() == 3) Thread.sleep(Long.MAX_VALUE); else world.barrier();");
@@ -160,9 +164,17 @@ abstract class RunOnTwoHosts {
     }
   }
 
-  /// Returns the saved notebook.
+  Experiments runs() {
+    return new Experiments(folder.resolve("runs"));
+  }
+
+  /// Returns the saved notebook of the latest run.
   String saved() {
-    var runs = new Experiments(folder.resolve("runs"));
-    return Notebook.read(runs.find(Experiments.LATEST).directory().resolve("n.out.ipynb")).toJson();
+    return saved(runs().find(Experiments.LATEST));
+  }
+
+  static String saved(Experiments.Found run) {
+    var name = run.manifest().notebook().replace(".ipynb", ".out.ipynb");
+    return Notebook.read(run.directory().resolve(name)).toJson();
   }
 }

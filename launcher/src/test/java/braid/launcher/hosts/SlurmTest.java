@@ -42,11 +42,11 @@ class SlurmTest extends RunOnTwoHosts {
 
   @Test
   void theBatchScriptRunsANotebookOnItsNodes() throws Exception {
-    notebook(HOSTS, VERIFIED);
+    notebook(HOSTS, VERIFIED, PROFILED);
     var job = submit(SHIPPED);
     assertThat(slurm.end(job)).as(output()).isEqualTo("COMPLETED");
     assertThat(output()).contains("[h1 [0, 1], h2 [2, 3]]", "verified");
-    assertThat(saved()).contains("verified");
+    assertThat(saved()).contains("verified").containsPattern("rank +host +exposed ms");
     assertNothingLeft(1, 2);
   }
 
@@ -61,6 +61,26 @@ class SlurmTest extends RunOnTwoHosts {
     var job = submit(batch);
     assertThat(slurm.end(job)).as(output()).isEqualTo("COMPLETED");
     assertThat(output()).contains("[h1 [0, 1], h2 [2, 3]]", "verified");
+    assertNothingLeft(1, 2);
+  }
+
+  @Test
+  void startsAndARepeatedRunUseBothNodes() throws Exception {
+    notebook(HOSTS, VERIFIED);
+    var batch =
+        script(
+            "again.sbatch",
+            "./braid run n.ipynb --launcher slurm --starts 2 --listen %s && ./braid rerun latest"
+                .formatted(hosts.address(1)));
+    var job = submit(batch);
+    assertThat(slurm.end(job)).as(output()).isEqualTo("COMPLETED");
+    assertThat(runs().list())
+        .hasSize(3)
+        .allSatisfy(
+            run -> {
+              assertThat(run.manifest().text("hosts")).contains("{\"h1\":[0,1],\"h2\":[2,3]}");
+              assertThat(saved(run)).contains("[h1 [0, 1], h2 [2, 3]]", "verified");
+            });
     assertNothingLeft(1, 2);
   }
 

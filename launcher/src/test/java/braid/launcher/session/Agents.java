@@ -44,7 +44,8 @@ final class Agents {
             patience,
             VERSION,
             Map.of("BRAID_TIMEOUT_SECONDS", "100"),
-            Optional.empty()));
+            Optional.empty(),
+            List.of()));
   }
 
   /// Returns the key, as soon as the front has written it.

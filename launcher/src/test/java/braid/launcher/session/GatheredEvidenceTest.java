@@ -35,6 +35,7 @@ class GatheredEvidenceTest {
         List.of(),
         List.of(),
         List.of(),
+        Optional.empty(),
         Optional.empty());
   }
 

@@ -53,7 +53,8 @@ class JoinedFailureTest {
                 Duration.ofSeconds(100),
                 Installation.version(),
                 Map.of(),
-                Optional.empty()));
+                Optional.empty(),
+                List.of()));
     var started =
         CompletableFuture.supplyAsync(
             () ->

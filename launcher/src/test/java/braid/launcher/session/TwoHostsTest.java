@@ -61,7 +61,8 @@ class TwoHostsTest {
                 Duration.ofSeconds(100),
                 Installation.version(),
                 Map.of(),
-                Optional.empty()));
+                Optional.empty(),
+                List.of()));
     var started =
         CompletableFuture.supplyAsync(
             () ->

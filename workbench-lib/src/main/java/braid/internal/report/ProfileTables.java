@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.SequencedMap;
+import java.util.stream.Stream;
 import tech.tablesaw.api.DoubleColumn;
 import tech.tablesaw.api.IntColumn;
 import tech.tablesaw.api.LongColumn;
@@ -26,6 +27,12 @@ public final class ProfileTables {
   /// Column that displays leave out, because a narrow page has no room for both measures.
   public static final String SAVED = "saved ÷ savable";
 
+  private static final String RANK = "rank";
+  private static final String HOST = "host";
+
+  /// Number of hosts up to which a joined row names them.
+  private static final int MOST_HOSTS = 4;
+
   private static final double NANOS_PER_MILLI = 1e6;
 
   static {
@@ -35,7 +42,7 @@ public final class ProfileTables {
   private ProfileTables() {}
 
   public static Table spans(List<Profile> ofRanks) {
-    var rank = IntColumn.create("rank");
+    var owners = new ArrayList<Profile>();
     var iteration = IntColumn.create("iteration");
     var chunk = IntColumn.create("chunk");
     var stage = StringColumn.create("stage");
@@ -47,7 +54,7 @@ public final class ProfileTables {
     var engine = StringColumn.create("engine");
     for (var profile : ofRanks) {
       for (var span : profile.spans()) {
-        rank.append(profile.place().rank());
+        owners.add(profile);
         iteration.append(span.iteration());
         if (span.chunk() < 0) {
           chunk.appendMissing();
@@ -64,8 +71,8 @@ public final class ProfileTables {
       }
     }
     var table =
-        Table.create(
-            "spans", rank, iteration, chunk, stage, stream, start, took, bytes, flops, engine);
+        Table.create("spans", places(owners))
+            .addColumns(iteration, chunk, stage, stream, start, took, bytes, flops, engine);
     List<SequencedMap<String, String>> rows =
         Collections.nCopies(table.rowCount(), ofRanks.getFirst().configuration());
     return table.addColumns(ConfigurationColumns.of(rows).toArray(Column<?>[]::new));
@@ -78,7 +85,7 @@ public final class ProfileTables {
   /// copy engines. Work that belongs to no step has the stage [Profile#NO_STEP]. Has no rows if the
   /// backend does not report them.
   public static Table engines(List<Profile> ofRanks) {
-    var rank = IntColumn.create("rank");
+    var owners = new ArrayList<Profile>();
     var stage = StringColumn.create("stage");
     var engine = StringColumn.create("engine");
     var pieces = DoubleColumn.create("pieces");
@@ -90,7 +97,7 @@ public final class ProfileTables {
       addTo(units, Profile.NO_STEP, profile.unowned());
       units.forEach(
           (unit, activities) -> {
-            rank.append(profile.place().rank());
+            owners.add(profile);
             stage.append(unit.stage);
             engine.append(unit.engine);
             pieces.append((double) activities.size() / profile.iterations());
@@ -102,7 +109,8 @@ public final class ProfileTables {
                 activities.stream().mapToLong(Activity::bytes).sum() / profile.iterations());
           });
     }
-    return Table.create(name("engines", ofRanks), rank, stage, engine, pieces, took, bytes);
+    return Table.create(name("engines", ofRanks), places(owners))
+        .addColumns(stage, engine, pieces, took, bytes);
   }
 
   private static void addTo(
@@ -126,8 +134,7 @@ public final class ProfileTables {
       }
     }
 
-    var columns = new ArrayList<Column<?>>();
-    columns.add(IntColumn.create("rank", ranks.stream().mapToInt(RankTimes::rank).toArray()));
+    var columns = places(ofRanks);
     columns.add(millis("iteration ms", ranks.stream().map(RankTimes::iteration).toList()));
     for (var stage : present) {
       var busy = ranks.stream().map(t -> t.busy().getOrDefault(stage, 0.0)).toList();
@@ -163,10 +170,10 @@ public final class ProfileTables {
       saved.append(count ? times.savedToSavable(times) : Double.NaN);
       hidden.append(count ? times.overlappedToCommunication() : Double.NaN);
     }
-    return joined(
-        Table.create(
-            name("mean iteration of each rank", ofRanks),
-            IntColumn.create("rank", ranks.stream().mapToInt(RankTimes::rank)),
+    var columns = places(ofRanks);
+    int labels = columns.size();
+    columns.addAll(
+        List.of(
             millis("exposed ms", ranks.stream().map(RankTimes::exposed).toList()),
             millis("iteration ms", ranks.stream().map(RankTimes::iteration).toList()),
             millis(
@@ -176,26 +183,54 @@ public final class ProfileTables {
             millis("idle ms", ranks.stream().map(RankTimes::idle).toList()),
             saved,
             hidden));
+    return joined(Table.create(name("mean iteration of each rank", ofRanks), columns), labels);
   }
 
-  /// Joins rows that differ only in their rank, the first column, which becomes text: "0 to 3".
-  private static Table joined(Table ofRanks) {
+  /// Returns the columns that name the rank of each row: its number, and its host if there are
+  /// several.
+  private static List<Column<?>> places(List<Profile> rows) {
+    var columns = new ArrayList<Column<?>>();
+    columns.add(IntColumn.create(RANK, rows.stream().mapToInt(each -> each.place().rank())));
+    if (rows.stream().anyMatch(each -> each.host().isPresent())) {
+      columns.add(StringColumn.create(HOST, rows.stream().map(each -> each.host().orElse(""))));
+    }
+    return columns;
+  }
+
+  /// Joins rows that differ only in their labels, the first columns, which become text: ranks "0 to
+  /// 3" of the hosts "h1, h2".
+  private static Table joined(Table ofRanks, int labels) {
     var groups = new LinkedHashMap<List<String>, List<Integer>>();
     for (int row = 0; row < ofRanks.rowCount(); row++) {
       var cells = new ArrayList<String>();
-      for (int column = 1; column < ofRanks.columnCount(); column++) {
+      for (int column = labels; column < ofRanks.columnCount(); column++) {
         cells.add(ofRanks.getUnformatted(row, column));
       }
       groups.computeIfAbsent(cells, _ -> new ArrayList<>()).add(row);
     }
     var rows = groups.values().stream().mapToInt(List::getFirst).toArray();
-    var names =
-        groups.values().stream()
-            .map(group -> group.stream().map(ofRanks.intColumn(0)::get).toList())
-            .map(ProfileTables::ranks)
-            .toList();
     var joined = ofRanks.rows(rows).setName(ofRanks.name());
-    return joined.replaceColumn(0, StringColumn.create(ofRanks.column(0).name(), names));
+    joined.replaceColumn(
+        RANK,
+        StringColumn.create(
+            RANK,
+            groups.values().stream()
+                .map(group -> ranks(group.stream().map(ofRanks.intColumn(RANK)::get).toList()))));
+    if (labels > 1) {
+      joined.replaceColumn(
+          HOST,
+          StringColumn.create(
+              HOST,
+              groups.values().stream()
+                  .map(group -> hosts(group.stream().map(ofRanks.stringColumn(HOST)::get)))));
+    }
+    return joined;
+  }
+
+  /// Returns the hosts as text, or their number if they are many.
+  private static String hosts(Stream<String> ofRanks) {
+    var distinct = ofRanks.distinct().toList();
+    return distinct.size() <= MOST_HOSTS ? String.join(", ", distinct) : distinct.size() + " hosts";
   }
 
   /// Returns ranks in ascending order as text: "0, 2, 4 to 7".
@@ -219,8 +254,8 @@ public final class ProfileTables {
   public static Table counters(List<Profile> ofRanks) {
     var names = new LinkedHashSet<String>();
     ofRanks.forEach(profile -> names.addAll(profile.counters().keySet()));
-    var columns = new ArrayList<Column<?>>();
-    columns.add(IntColumn.create("rank", ofRanks.stream().mapToInt(p -> p.place().rank())));
+    var columns = places(ofRanks);
+    int labels = columns.size();
     for (var name : names) {
       var column = LongColumn.create(name);
       for (var profile : ofRanks) {
@@ -233,7 +268,7 @@ public final class ProfileTables {
       }
       columns.add(column);
     }
-    return joined(Table.create("counted on each rank", columns));
+    return joined(Table.create("counted on each rank", columns), labels);
   }
 
   private static DoubleColumn millis(String name, List<Double> nanos) {

@@ -1,6 +1,7 @@
 package braid.schedule.simulation;
 
 import braid.evidence.ProfileSet;
+import braid.internal.report.value.Caveats;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.Place;
@@ -114,10 +115,19 @@ final class SimulatedRun {
               List.of(),
               results.get(rank).startNanos(),
               List.of(),
-              Optional.empty()));
+              Optional.empty(),
+              host(rank)));
       spans.clear();
     }
     return ProfileSet.of(profiles);
+  }
+
+  private Optional<String> host(int rank) {
+    return hosts() == 1 ? Optional.empty() : Optional.of("host " + rank / machine.ranksPerHost());
+  }
+
+  private int hosts() {
+    return Math.ceilDiv(schedule.ranks(), machine.ranksPerHost());
   }
 
   /// Returns the number of units that copy on a lane. A kernel that waits for peers takes an eighth
@@ -148,7 +158,8 @@ final class SimulatedRun {
     columns.put("backend", ProfileSet.SIMULATED);
     var links = machine.links();
     columns.put("link", links.inside().toString());
-    if (schedule.ranks() > machine.ranksPerHost()) {
+    if (hosts() > 1) {
+      Caveats.putHosts(hosts(), columns);
       columns.put("link between hosts", links.between().toString());
     }
     columns.put("machine", machine.name());

@@ -14,6 +14,7 @@ import braid.model.GemmSpec;
 import braid.model.Link;
 import braid.model.Overlap;
 import braid.model.Priority;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import braid.model.Transport;
@@ -29,6 +30,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -463,6 +465,18 @@ class SimulatedRunTest {
         .isInstanceOf(BraidException.class)
         .hasMessage(
             "simulate needs 1 or more iterations but was given 0; try simulate(machine, 10)");
+  }
+
+  @Test
+  @Tag("F8")
+  void ranksOfSeveralHostsNameThem() {
+    var schedule = Schedule.of(GemmSpec.allGatherGemm(64, 16, 16), Overlap.ring(1), 4);
+    var pairs = schedule.simulate(serial().withRanksPerHost(2));
+    assertThat(pairs.profiles().stream().map(Profile::rankName))
+        .containsExactly(
+            "rank 0 on host 0", "rank 1 on host 0", "rank 2 on host 1", "rank 3 on host 1");
+    assertThat(pairs.configuration()).containsEntry("hosts", "2");
+    assertThat(schedule.simulate(serial()).configuration()).doesNotContainKey("hosts");
   }
 
   /// The limit only ends a test that hangs.

@@ -3,6 +3,7 @@ package braid.launcher.cli.experiment;
 import braid.evidence.Study;
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.HostOptions;
 import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.run.Repetition;
 import braid.launcher.experiment.Experiments;
@@ -22,12 +23,14 @@ public final class Starts {
   private final int starts;
   private final List<String> command;
   private final Env env;
+  private final HostOptions hosts;
   private final PrintWriter err;
 
   /// @param starts number of starts, the first included
   /// @param command arguments of `braid`
+  /// @param hosts options of the first start's ranks
   /// @throws BraidException if the number is none
-  public Starts(int starts, List<String> command, Env env, PrintWriter err) {
+  public Starts(int starts, List<String> command, Env env, HostOptions hosts, PrintWriter err) {
     if (starts < 1 || starts > MOST) {
       throw new BraidException(
           "--starts must be 1..%d but was %d; try --starts 8".formatted(MOST, starts));
@@ -35,6 +38,7 @@ public final class Starts {
     this.starts = starts;
     this.command = command;
     this.env = env;
+    this.hosts = hosts;
     this.err = err;
   }
 
@@ -52,7 +56,7 @@ public final class Starts {
         var experiments = experiments(folder);
         var found = experiments.find(folder + "/");
         say("start %d of %d of %s".formatted(start, starts, found.manifest().id()));
-        var repetition = Repetition.start(found, command, env);
+        var repetition = Repetition.start(found, command, env, hosts);
         NotebookQueue.Ending<ExitCode> ending = (results, _, _) -> results.getFirst().exitCode();
         var code = repetition.run(repetition.inputs(null), ending, err);
         if (code != ExitCode.OK) {

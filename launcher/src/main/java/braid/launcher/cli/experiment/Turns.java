@@ -2,6 +2,7 @@ package braid.launcher.cli.experiment;
 
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.HostOptions;
 import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.run.Repetition;
 import braid.launcher.experiment.Experiments;
@@ -30,10 +31,16 @@ final class Turns {
   private final Side b;
   private final int turns;
   private final PrintWriter err;
+  private final List<HostOptions> hosts;
   private final List<Path> ofFirst = new ArrayList<>();
   private final List<Path> ofSecond = new ArrayList<>();
 
   Turns(Side a, Side b, int turns, PrintWriter err) {
+    this(a, b, turns, err, List.of());
+  }
+
+  /// @param hosts closed after the last turn
+  private Turns(Side a, Side b, int turns, PrintWriter err, List<HostOptions> hosts) {
     if (turns < 1 || turns > MOST) {
       throw new BraidException(
           "--turns must be 1..%d but was %d; try --turns %d".formatted(MOST, turns, DEFAULT));
@@ -42,6 +49,7 @@ final class Turns {
     this.b = b;
     this.turns = turns;
     this.err = err;
+    this.hosts = hosts;
   }
 
   /// Returns turns that repeat two runs.
@@ -63,11 +71,14 @@ final class Turns {
     }
     var command = spec.root().commandLine().getParseResult().originalArgs();
     var err = spec.commandLine().getErr();
+    var ofA = new HostOptions();
+    var ofB = new HostOptions();
     return new Turns(
-        side(new Repetition(first, command, Env.here()), err),
-        side(new Repetition(second, command, Env.here()), err),
+        side(new Repetition(first, command, Env.here(), ofA), err),
+        side(new Repetition(second, command, Env.here(), ofB), err),
         turns,
-        err);
+        err,
+        List.of(ofA, ofB));
   }
 
   private static Side side(Repetition repetition, PrintWriter err) {
@@ -87,6 +98,14 @@ final class Turns {
 
   /// Runs all turns; ends with the first that fails.
   ExitCode run() throws IOException {
+    try {
+      return allTurns();
+    } finally {
+      hosts.forEach(HostOptions::close);
+    }
+  }
+
+  private ExitCode allTurns() throws IOException {
     for (int turn = 1; turn <= turns; turn++) {
       boolean forward = turn % 2 == 1;
       var code = forward ? turn(turn, "A", a, ofFirst) : turn(turn, "B", b, ofSecond);

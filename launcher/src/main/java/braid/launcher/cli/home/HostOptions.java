@@ -17,6 +17,7 @@ import java.util.Optional;
 import java.util.Stack;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
 import picocli.CommandLine.IParameterConsumer;
 import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.CommandSpec;
@@ -98,6 +99,28 @@ public final class HostOptions {
     }
   }
 
+  /// Takes the options that are not given from those of an earlier run, unless that had another
+  /// launcher.
+  ///
+  /// @param run its id, for messages
+  /// @param earlier what [#arguments] returned then
+  public void completeFrom(String run, List<String> earlier) {
+    var then = CommandLine.populateCommand(new HostOptions(), earlier.toArray(String[]::new));
+    if (launcher == null && then.launcher() == Launcher.ATTACH) {
+      throw new BraidException(
+          "a run must have started its ranks itself to be repeated but others started those of %s (%s); try braid rerun %s --launcher attach, and start them again by braid rank"
+              .formatted(run, LAUNCHER + " attach", run));
+    }
+    if (launcher != null && launcher() != then.launcher()) {
+      return;
+    }
+    launcher = then.launcher;
+    listen = listen == null ? then.listen : listen;
+    join = join == null ? then.join : join;
+    joinTimeout = joinTimeout == null ? then.joinTimeout : joinTimeout;
+    launcherOptions = launcherOptions == null ? then.launcherOptions : launcherOptions;
+  }
+
   private Launcher launcher() {
     if (launcher == null) {
       return Launcher.LOCAL;
@@ -113,7 +136,7 @@ public final class HostOptions {
   }
 
   /// Returns true if this process starts the ranks itself.
-  boolean isLocal() {
+  public boolean isLocal() {
     boolean local = launcher() == Launcher.LOCAL;
     if (local) {
       refuse(listen != null, LISTEN);
@@ -142,7 +165,7 @@ public final class HostOptions {
   }
 
   /// Returns the number of ranks, which this host's size does not limit.
-  int count(Optional<String> option, Env env) {
+  public int count(Optional<String> option, Env env) {
     var name = option.isPresent() ? "-n" : env.ranks().isPresent() ? "BRAID_RANKS" : "SLURM_NTASKS";
     var text =
         option
@@ -167,7 +190,7 @@ public final class HostOptions {
   }
 
   /// Returns the backend: this host cannot tell the GPUs of others, so they are used on request.
-  BackendChoice backend(BackendKind requested, String from) {
+  public BackendChoice backend(BackendKind requested, String from) {
     return switch (requested) {
       case CUDA, HOST -> new BackendChoice(requested, "set by " + from);
       case AUTO ->
@@ -178,7 +201,7 @@ public final class HostOptions {
   }
 
   /// Returns the starter of these ranks, which is the same for all sessions of the command.
-  JoinedRanks starter(int count, Env env) {
+  public JoinedRanks starter(int count, Env env) {
     var known = joined;
     if (known == null) {
       known = new JoinedRanks(settings(count, env));
@@ -214,7 +237,8 @@ public final class HostOptions {
             .orElse(JoinedRanks.JOIN_TIMEOUT),
         Installation.version(),
         env.forHosts(),
-        attach ? Optional.empty() : Optional.of(job(chosen, env)));
+        attach ? Optional.empty() : Optional.of(job(chosen, env)),
+        arguments());
   }
 
   private AgentJob job(Launcher chosen, Env env) {
@@ -306,7 +330,7 @@ public final class HostOptions {
   }
 
   /// Ends the agents.
-  void close() {
+  public void close() {
     if (joined != null) {
       joined.close();
     }

@@ -165,9 +165,9 @@ public final class RankOptions {
     return arguments;
   }
 
-  /// Returns true if this process starts the ranks itself.
-  public boolean areLocal() {
-    return hosts.isLocal();
+  /// Returns the options of ranks that this process does not start itself.
+  public HostOptions hosts() {
+    return hosts;
   }
 
   /// Ends what the options have started: the agents of ranks that others started.

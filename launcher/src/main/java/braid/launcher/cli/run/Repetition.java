@@ -1,13 +1,13 @@
 package braid.launcher.cli.run;
 
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.HostOptions;
 import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.experiment.Differences;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Experiments.Found;
 import braid.launcher.experiment.Manifest;
 import braid.launcher.machine.BackendChoice;
-import braid.launcher.machine.RankCount;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.output.OutputLimit;
@@ -27,8 +27,8 @@ import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// Repeats a stored run on fresh ranks: the kept notebook, its parameters, ranks, backend, link,
-/// memory, limits and working directory.
+/// Repeats a stored run on fresh ranks: the kept notebook, its parameters, ranks, their launcher,
+/// backend, link, memory, limits and working directory.
 public final class Repetition {
   private final Found found;
   private final Manifest before;
@@ -43,19 +43,23 @@ public final class Repetition {
   /// Enters the run's working directory, which may replace this process.
   ///
   /// @param command arguments of `braid`
+  /// @param hosts options of its ranks; those of the run are added
   /// @throws BraidException if the run cannot be repeated here
-  public Repetition(Found found, List<String> command, Env env) throws IOException {
-    this(found, command, env, /* startsAgain= */ false);
+  public Repetition(Found found, List<String> command, Env env, HostOptions hosts)
+      throws IOException {
+    this(found, command, env, hosts, /* startsAgain= */ false);
   }
 
   /// Returns another start of a run.
   ///
   /// @throws BraidException as the constructor
-  public static Repetition start(Found found, List<String> command, Env env) throws IOException {
-    return new Repetition(found, command, env, /* startsAgain= */ true);
+  public static Repetition start(Found found, List<String> command, Env env, HostOptions hosts)
+      throws IOException {
+    return new Repetition(found, command, env, hosts, /* startsAgain= */ true);
   }
 
-  private Repetition(Found found, List<String> command, Env env, boolean startsAgain)
+  private Repetition(
+      Found found, List<String> command, Env env, HostOptions hosts, boolean startsAgain)
       throws IOException {
     this.startsAgain = startsAgain;
     this.found = found;
@@ -70,14 +74,9 @@ public final class Repetition {
           "a run must have kept its notebook to be repeated but %s was a session in Jupyter; save the notebook and try braid run"
               .formatted(before.id()));
     }
-    var launcher = before.text("session.launcher");
-    if (launcher.isPresent()) {
-      throw new BraidException(
-          "a run must have had ranks of this host to be repeated but %s had those of %s; run %s by braid run --launcher"
-              .formatted(before.id(), launcher.get(), kept()));
-    }
+    hosts.completeFrom(before.id(), before.launcherOptions());
     original = Path.of(before.text("notebook.path").orElse(kept().toString()));
-    options = options(before, env.machine(), home);
+    options = options(hosts);
   }
 
   private Path kept() {
@@ -123,10 +122,13 @@ public final class Repetition {
   }
 
   /// Returns the options of the earlier run; refuses those that are unavailable now.
-  private static SessionOptions options(Manifest before, RankCount machine, Path home) {
+  private SessionOptions options(HostOptions hosts) {
     var from = "run " + before.id();
+    var machine = env.machine();
+    var count = before.text("session.ranks").orElse("unknown");
+    boolean local = hosts.isLocal();
     int ranks =
-        machine.parse("the ranks of " + from, before.text("session.ranks").orElse("unknown"));
+        local ? machine.parse("the ranks of " + from, count) : hosts.count(Optional.of(count), env);
     var backend =
         before
             .text("session.backend")
@@ -134,12 +136,16 @@ public final class Repetition {
             .orElse(BackendKind.AUTO);
     return new SessionOptions(
         ranks,
-        BackendChoice.of(
-            backend,
-            from,
-            ranks,
-            machine.gpus(),
-            before.text("session.sharedGpus").isPresent() ? Optional.of(from) : Optional.empty()),
+        local
+            ? BackendChoice.of(
+                backend,
+                from,
+                ranks,
+                machine.gpus(),
+                before.text("session.sharedGpus").isPresent()
+                    ? Optional.of(from)
+                    : Optional.empty())
+            : hosts.backend(backend, from),
         before.text("session.link"),
         home,
         before.text("session.outputLimit").map(OutputLimit::parse).orElse(OutputLimit.DEFAULT),
@@ -149,7 +155,7 @@ public final class Repetition {
             .filter(text -> text.matches("[1-9][0-9]{0,8}"))
             .map(text -> Duration.ofSeconds(Long.parseLong(text))),
         before.texts("session.variables"),
-        LocalRanks.HERE);
+        local ? LocalRanks.HERE : hosts.starter(ranks, env));
   }
 
   /// Prints what has changed since the run.

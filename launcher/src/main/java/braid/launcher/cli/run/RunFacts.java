@@ -93,6 +93,9 @@ public final class RunFacts {
     session.addProperty("why", options.backend().why());
     if (options.starter() != LocalRanks.HERE) {
       session.addProperty("launcher", options.starter().description());
+      var words = new JsonArray();
+      options.starter().options().forEach(words::add);
+      session.add("launcherOptions", words);
     }
     if (options.backend().sharesGpus()) {
       session.addProperty("sharedGpus", options.backend().why());

@@ -285,7 +285,7 @@ public final class TuneCommand implements Callable<Integer> {
     var notebook = Notebook.parse(TunedNotebook.json(title, problems, seconds), name);
     var inputs = RunInputs.again(notebook, home.resolve(name), output);
     var reports = written.of(inputs);
-    var further = new Starts(starts, arguments, env, err);
+    var further = new Starts(starts, arguments, env, ranks.hosts(), err);
     var runs = new ArrayList<Path>();
     var begun = Instant.now().truncatedTo(ChronoUnit.SECONDS);
     var queue =

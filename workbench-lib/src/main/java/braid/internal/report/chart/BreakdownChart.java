@@ -43,7 +43,7 @@ public final class BreakdownChart {
   public static JFreeChart of(List<Profile> ofRanks) {
     var ranks = ofRanks.stream().map(RankTimes::of).toList();
     return of(
-        ranks.stream().map(times -> "rank " + times.rank()).toList(),
+        ofRanks.stream().map(Profile::rankName).toList(),
         ranks,
         Caveats.timesCount(ofRanks.getFirst().configuration())
             ? title(ranks)

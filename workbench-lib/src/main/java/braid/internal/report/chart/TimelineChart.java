@@ -96,7 +96,7 @@ public final class TimelineChart {
     }
   }
 
-  /// @param ofRanks the profiles of all ranks
+  /// @param ofRanks the profiles of all ranks, in the order of ranks
   public static JFreeChart of(List<Profile> ofRanks, Shown shown) {
     return new TimelineChart(ofRanks, shown).chart();
   }
@@ -127,8 +127,8 @@ public final class TimelineChart {
     var named = new ArrayList<LanePlot.Lane>();
     int before = -1;
     for (var lane : lanes.sequencedKeySet()) {
-      var name = lane.rank == before ? lane.stream : "rank " + lane.rank + "  " + lane.stream;
-      named.add(new LanePlot.Lane(name.strip(), lane.rank % 2 == 1));
+      var rank = lane.rank == before ? "" : all.get(lane.rank).profile.rankName() + "  ";
+      named.add(new LanePlot.Lane((rank + lane.stream).strip(), lane.rank % 2 == 1));
       before = lane.rank;
     }
     return named;

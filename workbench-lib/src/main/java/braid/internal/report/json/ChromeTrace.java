@@ -118,7 +118,7 @@ public final class ChromeTrace {
     }
     json.endObject().name("counters").beginObject();
     for (var profile : ofRanks) {
-      json.name("rank " + profile.place().rank()).beginObject();
+      json.name(profile.rankName()).beginObject();
       for (var counter : profile.counters().entrySet()) {
         fields(json, counter.getKey(), counter.getValue());
       }
@@ -141,7 +141,7 @@ public final class ChromeTrace {
   private static void names(JsonWriter json, Profile profile, List<String> streams)
       throws IOException {
     int rank = profile.place().rank();
-    metadata(json, "process_name", rank, ITERATIONS_THREAD, "name", "rank " + rank);
+    metadata(json, "process_name", rank, ITERATIONS_THREAD, "name", profile.rankName());
     var clock = "clock within ±" + micros(profile.clockErrorNanos()) + " µs";
     boolean counts = Caveats.timesCount(profile.configuration());
     metadata(

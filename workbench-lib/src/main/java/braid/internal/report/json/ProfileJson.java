@@ -54,7 +54,8 @@ public final class ProfileJson {
       List<String> engines,
       List<List<Long>> spans,
       Optional<List<List<Long>>> activities,
-      Optional<HostLoad> load) {}
+      Optional<HostLoad> load,
+      Optional<String> host) {}
 
   private record All(List<JsonElement> profiles) {}
 
@@ -79,6 +80,8 @@ public final class ProfileJson {
                   "activities",
                   Optional.empty(),
                   "load",
+                  Optional.empty(),
+                  "host",
                   Optional.empty()));
 
   private ProfileJson() {}
@@ -166,7 +169,8 @@ public final class ProfileJson {
         saved.plainNanos(),
         saved.startNanos(),
         unowned,
-        saved.load());
+        saved.load(),
+        saved.host());
   }
 
   private static void checkWidth(String list, List<Long> row, int width) {

@@ -16,14 +16,27 @@ public final class Caveats {
   /// Column of the device: a GPU's name, or processor and cores of a host. Labels leave it out.
   public static final String DEVICE = "device";
 
+  /// Column of the number of hosts, if it is more than one.
+  public static final String HOSTS = "hosts";
+
   public static final String SHARED = "ranks share a GPU: order and correctness only";
 
   private Caveats() {}
 
-  /// Adds the device, and the column of times that are no evidence if ranks share it.
-  public static void put(String device, int ranksPerDevice, Map<String, String> columns) {
+  /// Adds the device, the number of hosts, and the column of times that are no evidence if ranks
+  /// share a device.
+  public static void put(
+      String device, int ranksPerDevice, int hosts, Map<String, String> columns) {
     columns.put(DEVICE, device);
+    putHosts(hosts, columns);
     put(ranksPerDevice, columns);
+  }
+
+  /// Adds the column of hosts if there are several.
+  public static void putHosts(int hosts, Map<String, String> columns) {
+    if (hosts > 1) {
+      columns.put(HOSTS, Integer.toString(hosts));
+    }
   }
 
   /// Adds the column if ranks share a device.

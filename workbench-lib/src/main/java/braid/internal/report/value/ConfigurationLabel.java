@@ -24,7 +24,7 @@ public final class ConfigurationLabel {
           "gemm-beside-reduce-scatter", "GEMM beside reduce-scatter");
   private static final List<String> SIZES = List.of("m", "n", "k");
   private static final Set<String> COUNTED =
-      Set.of("splits", "streams", "workers", "ranks", "heads");
+      Set.of("splits", "streams", "workers", "ranks", "heads", Caveats.HOSTS);
 
   /// Columns that tunings can have, and those that describe the machine; all others describe the
   /// problem.
@@ -73,7 +73,7 @@ public final class ConfigurationLabel {
     return problem + (problem.isEmpty() || tuning.isEmpty() ? "" : ": ") + tuning;
   }
 
-  /// Returns the problem in words: "all-gather → GEMM, 3840×2304×640 fp32, 4 ranks".
+  /// Returns the problem in words: "all-gather → GEMM, 3840×2304×640 fp32, 4 ranks, 2 hosts".
   public static String problem(SequencedMap<String, String> configuration) {
     var columns = new LinkedHashMap<>(configuration);
     columns.keySet().removeAll(TUNING);
@@ -93,9 +93,13 @@ public final class ConfigurationLabel {
       words.add(columns.remove("shape") + " " + columns.remove("dtype"));
     }
     var ranks = columns.remove("ranks");
+    var hosts = columns.remove(Caveats.HOSTS);
     columns.forEach((name, value) -> words.add(words(name, value)));
     if (ranks != null) {
       words.add(words("ranks", ranks));
+    }
+    if (hosts != null) {
+      words.add(words(Caveats.HOSTS, hosts));
     }
     return String.join(", ", words);
   }

@@ -50,6 +50,7 @@ class BreakdownChartTest {
         List.of(),
         starts,
         List.of(),
+        Optional.empty(),
         Optional.empty());
   }
 

@@ -61,6 +61,7 @@ class TimelineChartTest {
         List.of(),
         starts,
         List.of(),
+        Optional.empty(),
         Optional.empty());
   }
 

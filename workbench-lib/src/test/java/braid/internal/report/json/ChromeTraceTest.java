@@ -270,6 +270,7 @@ class ChromeTraceTest {
             List.of(),
             List.of(),
             List.of(kernel),
+            Optional.empty(),
             Optional.empty());
     var trace = strictly(ProfileSet.of(List.of(profile)).chromeTrace());
     var event = events(trace, "X").getLast();
