@@ -52,6 +52,7 @@
 /// | choose how it is overlapped | [Overlap][braid.model.Overlap], [ContextParallel][braid.model.ContextParallel], or your own [Schedule][braid.schedule.Schedule] |
 /// | run, verify, time and profile it | [Pipeline]; several in order: [Chain] |
 /// | find the fastest tuning | [Tuner], which returns a [Study][braid.evidence.Study] |
+/// | measure PyTorch beside them | [Peers], whose steps a [Tuner] measures in the same rounds |
 /// | bring your own data | [SymmetricTensor], which all ranks reach; [LocalTensor], for this rank alone |
 /// | move data without a GEMM | [Collectives] |
 /// | look at profiles of all ranks | [ProfileSet][braid.evidence.ProfileSet], [Runs][braid.evidence.Runs] |

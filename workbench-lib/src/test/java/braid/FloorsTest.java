@@ -57,6 +57,7 @@ class FloorsTest {
               "execution",
               "braid.internal.pipeline",
               "braid.internal.collective",
+              "braid.internal.peer",
               "braid.internal.run",
               "braid.internal.memory",
               "braid.internal.context"),
