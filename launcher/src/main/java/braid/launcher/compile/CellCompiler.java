@@ -63,7 +63,6 @@ public final class CellCompiler implements AutoCloseable {
   private final Set<String> used = new HashSet<>();
   private final CompilerLock lock = new CompilerLock();
   private final JShell shell;
-  private final SourceCodeAnalysis analysis;
   private int compiled;
   private final List<StandardJavaFileManager> files = new ArrayList<>();
 
@@ -86,7 +85,6 @@ public final class CellCompiler implements AutoCloseable {
             .compilerOptions("-Xlint:none")
             .fileManager(this::withOurClasses)
             .build();
-    analysis = shell.sourceCodeAnalysis();
   }
 
   /// Sets the class path of the ranks. It is not a compiler option, because that would override
@@ -101,8 +99,10 @@ public final class CellCompiler implements AutoCloseable {
     return manager;
   }
 
+  /// Returns the analysis of sources. The first call begins to list all classes, a second of work
+  /// beside the session's start, so no session begins with it.
   public SourceCodeAnalysis analysis() {
-    return analysis;
+    return lock.hold(shell::sourceCodeAnalysis);
   }
 
   public JShell shell() {
@@ -170,7 +170,7 @@ public final class CellCompiler implements AutoCloseable {
   }
 
   private SourceCodeAnalysis.CompletionInfo analyse(String source) {
-    return lock.hold(() -> analysis.analyzeCompletion(source));
+    return lock.hold(() -> shell.sourceCodeAnalysis().analyzeCompletion(source));
   }
 
   /// Returns true if a snippet is an expression; unless it is a plain name, JShell stores its value
