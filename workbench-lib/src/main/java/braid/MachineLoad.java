@@ -12,10 +12,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Optional;
 
-/// Processors of a rank's host that other processes keep busy while the ranks work. The load average alone does not
-/// show them: for minutes it also counts what the ranks themselves did. So the processor time of
-/// the machine is compared with the time of the ranks and of the front. Only Linux tells; elsewhere
-/// nothing is known.
+/// Processors of a rank's host that other processes keep busy while the ranks work. The load
+/// average alone does not show them: for minutes it also counts what the ranks themselves did. So
+/// the processor time of the machine is compared with the time of the ranks and of the front. Only
+/// Linux tells; elsewhere nothing is known.
 final class MachineLoad {
   /// Shortest time that is judged: Linux counts in steps of 10 ms.
   static final long SHORTEST_NANOS = 200_000_000;
