@@ -110,8 +110,6 @@ class BraidTest {
         "--launcher attach -n 2 --launcher-options=-v|braid: --launcher-options has no effect with"
             + " --launcher attach; try --launcher slurm or mpi",
         "--launcher attach -n 2 --share-gpus|braid: --share-gpus is for the GPUs of this host;",
-        "--launcher attach -n 2 --starts 2|braid: --starts repeats a run on fresh ranks of this"
-            + " host; leave it out with --launcher",
         "--listen 127.0.0.1|braid: --listen has no effect with --launcher local; try --launcher"
             + " attach, slurm or mpi",
         "--join braid.join|braid: --join has no effect with --launcher local; try --launcher",

@@ -134,6 +134,8 @@ class LauncherTest {
             (_, _) -> {},
             "run",
             "n.ipynb",
+            "-n",
+            "2",
             "--launcher",
             "slurm",
             "--launcher-options",
@@ -142,23 +144,23 @@ class LauncherTest {
             "2");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
     assertThat(ran.err()).contains("start 2 of 2");
-    assertThat(saved()).contains("[0, 1, 2, 3]n0");
+    assertThat(saved()).contains("[0, 1]n0");
     var notes = directory.resolve("notes");
     assertThat(Files.readAllLines(notes)).as("agents serve all starts").hasSize(1);
 
     var again = Ran.apart(directory, variables, (_, _) -> {}, "rerun", "latest");
     assertThat(again.exitCode()).as(again.err()).isZero();
     assertThat(again.err()).doesNotContain("session.");
-    assertThat(saved()).contains("[0, 1, 2, 3]n0");
+    assertThat(saved()).contains("[0, 1]n0");
     assertThat(Files.readAllLines(notes))
         .hasSize(2)
-        .allMatch(line -> line.contains("--ntasks=4 ") && line.contains(" --label "));
+        .allMatch(line -> line.contains("--ntasks=2 ") && line.contains(" --label "));
     assertThat(manifests())
         .hasSize(3)
         .allSatisfy(
             each -> {
               assertThat(each.text("session.launcher")).contains("slurm");
-              assertThat(each.text("hosts")).contains("{\"n0\":[0,1],\"n1\":[2,3]}");
+              assertThat(each.text("hosts")).contains("{\"n0\":[0],\"n1\":[1]}");
             });
     var local =
         Ran.apart(
@@ -171,7 +173,7 @@ class LauncherTest {
             "local");
     assertThat(local.exitCode()).as(local.err()).isZero();
     assertThat(local.err()).containsPattern("session\\.launcher +slurm +none");
-    assertThat(saved()).contains("[0, 1, 2, 3]null");
+    assertThat(saved()).contains("[0, 1]null");
   }
 
   private Ran mpi(Map<String, String> variables, String options) throws Exception {

@@ -44,13 +44,16 @@ class MpiTest extends RunOnTwoHosts {
     fronts.forEach(Process::destroyForcibly);
   }
 
-  private Process run(String... options) throws Exception {
+  private Process run() throws Exception {
     var command = new ArrayList<>(List.of("./braid", "run", "n.ipynb", "--log-output"));
     command.addAll(List.of("-n", "4", "--launcher", "mpi", "--listen", hosts.frontAddress()));
     command.add(
         "--launcher-options=--allow-run-as-root --host h1:2,h2:2 --mca plm_rsh_agent %s --mca oob_tcp_if_include %s"
             .formatted(folder.resolve("agent.sh"), hosts.network()));
-    command.addAll(List.of(options));
+    return start(command);
+  }
+
+  private Process start(List<String> command) throws Exception {
     var front =
         new ProcessBuilder(command)
             .directory(folder.toFile())
@@ -83,6 +86,16 @@ class MpiTest extends RunOnTwoHosts {
       assertThat(seen).as(program).anyMatch(line -> line.contains(program));
     }
     assertThat(seen).noneMatch(line -> KEY.matcher(line).find());
+    assertNothingLeft(1, 2);
+  }
+
+  @Test
+  void aRepeatedRunUsesMpirun() throws Exception {
+    notebook(HOSTS, VERIFIED);
+    assertThat(exitCode(run())).as(output()).isZero();
+    assertThat(exitCode(start(List.of("./braid", "rerun", "latest")))).as(output()).isZero();
+    assertThat(runs().list()).hasSize(2);
+    assertThat(saved()).contains("[h1 [0, 1], h2 [2, 3]]", "verified");
     assertNothingLeft(1, 2);
   }
 
