@@ -22,7 +22,7 @@ import java.util.stream.IntStream;
 /// Ranks of one process that only speak the protocol of agents and ranks: they answer every request
 /// at once and run no code. They show the front's own cost at sizes that one machine cannot run.
 public final class ProtocolRanks {
-  private static final Duration PATIENCE = Duration.ofSeconds(60);
+  private static final Duration PATIENCE = Duration.ofMinutes(1);
   private static final long MEMORY_BYTES = 100L << 20;
 
   private final JoinKey key;

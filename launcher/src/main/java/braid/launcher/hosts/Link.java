@@ -25,7 +25,7 @@ final class Link implements AutoCloseable {
   private static final Duration GREETING = Duration.ofSeconds(10);
 
   /// Time for a front that many ranks join to accept a further connection of a rank.
-  static final Duration PATIENCE = Duration.ofSeconds(60);
+  static final Duration PATIENCE = Duration.ofMinutes(1);
 
   static final Duration RETRY = Duration.ofMillis(100);
 

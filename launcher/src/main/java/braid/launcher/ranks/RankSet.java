@@ -29,11 +29,11 @@ import java.util.function.Consumer;
 /// The rank processes of a session: started, watched and ended together.
 public final class RankSet implements AutoCloseable {
   /// Time for all ranks to connect. A rank that dies meanwhile ends the start at once.
-  private static final Duration READY_TIMEOUT = Duration.ofSeconds(120);
+  private static final Duration READY_TIMEOUT = Duration.ofMinutes(2);
 
   /// Time for the hello of a connection. A rank does not try again, so a busy machine must not
   /// exceed it; strangers are limited by their number.
-  private static final Duration HELLO_TIMEOUT = Duration.ofSeconds(60);
+  private static final Duration HELLO_TIMEOUT = Duration.ofMinutes(1);
 
   private static final Duration HEARTBEAT = Duration.ofSeconds(1);
   private static final int ACCEPT_POLL_MILLIS = 100;

@@ -162,7 +162,7 @@ class JoinedSessionTest {
 
   private static void assertRefused(CompletableFuture<Void> agent, String reason) {
     assertThat(agent)
-        .failsWithin(Duration.ofSeconds(60))
+        .failsWithin(Duration.ofMinutes(1))
         .withThrowableThat()
         .havingCause()
         .isInstanceOf(BraidException.class)
