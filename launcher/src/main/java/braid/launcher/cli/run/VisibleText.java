@@ -12,7 +12,8 @@ public final class VisibleText extends PrintWriter {
   private final PrintWriter terminal;
 
   private VisibleText(PrintWriter terminal) {
-    super(new Escapes(terminal));
+    // A line that is the last one is seen without a flush.
+    super(new Escapes(terminal), /* autoFlush= */ true);
     this.terminal = terminal;
   }
 
