@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.HexFormat;
@@ -32,25 +33,29 @@ class LinkTest {
   }
 
   private JoinKey key(char token, RunCertificate expected) {
+    return key(listener, token, expected);
+  }
+
+  private static JoinKey key(ServerSocket opened, char token, RunCertificate expected) {
     var hash = HexFormat.of().formatHex(expected.hash());
     return new JoinKey(
-        "127.0.0.1", listener.getLocalPort(), String.valueOf(token).repeat(64), Optional.of(hash));
+        "127.0.0.1", opened.getLocalPort(), String.valueOf(token).repeat(64), Optional.of(hash));
   }
 
   /// Accepts connections as the front does, with the token `aaaa…`, and holds them.
-  private void accept(RunCertificate own) {
+  private static void accept(ServerSocket opened, RunCertificate own) {
     Thread.ofPlatform()
         .daemon()
         .start(
             () -> {
-              while (!listener.isClosed()) {
+              while (!opened.isClosed()) {
                 try {
-                  var plain = listener.accept();
+                  var plain = opened.accept();
                   Thread.ofVirtual()
                       .start(
                           () -> {
                             try {
-                              var _ = Link.accept(plain, own, key('a', own));
+                              var _ = Link.accept(plain, own, key(opened, 'a', own));
                             } catch (IOException e) {
                               // The test sees the other end.
                             }
@@ -68,7 +73,7 @@ class LinkTest {
 
   @Test
   void furtherConnectionsResumeTheSession() throws Exception {
-    accept(certificate);
+    accept(listener, certificate);
     var key = key('a', certificate);
     try (var joined = Link.connect(key)) {
       Thread.sleep(5); // Sessions of later full handshakes would have another time.
@@ -79,15 +84,15 @@ class LinkTest {
               .containsExactly(certificate.certificate());
         }
       }
-      try (var other = Link.connect(key)) {
-        assertThat(created(other)).isGreaterThan(created(joined));
+      try (var separate = Link.connect(key)) {
+        assertThat(created(separate)).isGreaterThan(created(joined));
       }
     }
   }
 
   @Test
   void anotherTokenOrCertificateIsRefused() {
-    accept(certificate);
+    accept(listener, certificate);
     assertThatThrownBy(() -> Link.connect(key('b', certificate))).isInstanceOf(IOException.class);
     assertThatThrownBy(() -> Link.connect(key('a', RunCertificate.create())))
         .isInstanceOfSatisfying(IOException.class, e -> assertThat(Link.isForeign(e)).isTrue())
@@ -97,15 +102,15 @@ class LinkTest {
   /// A front that has ended, and another one at its port: the ticket of the first opens nothing.
   @Test
   void aSessionIsNotResumedWithAnotherFront() throws Exception {
-    accept(certificate);
+    accept(listener, certificate);
     Link joined = Link.connect(key('a', certificate));
     int port = listener.getLocalPort();
     listener.close();
     joined.close();
     listener = new ServerSocket();
     listener.setReuseAddress(true);
-    listener.bind(new java.net.InetSocketAddress(InetAddress.getLoopbackAddress(), port));
-    accept(RunCertificate.create());
+    listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
+    accept(listener, RunCertificate.create());
     assertThatThrownBy(() -> joined.another(Duration.ZERO))
         .isInstanceOfSatisfying(IOException.class, e -> assertThat(Link.isForeign(e)).isTrue());
   }
