@@ -1,6 +1,5 @@
 package braid;
 
-import braid.model.Host;
 import braid.model.HostLoad;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -49,19 +48,12 @@ final class MachineLoad {
       return Optional.empty();
     }
     long known =
-        front().map(MachineLoad::cpuNanos).orElse(0L) - frontNanos + nanos(all, hostRanks(root));
+        front().map(MachineLoad::cpuNanos).orElse(0L)
+            - frontNanos
+            + nanos(all, group.host(root).ranks());
     // Below 0 by the error of the ticks, if others did nothing.
     double others = Math.max(0, (double) (machineNanos() - machineNanos - known) / elapsedNanos);
     return Optional.of(new HostLoad(others, cores, load()));
-  }
-
-  /// Returns the ranks on the host of a rank.
-  private List<Integer> hostRanks(int rank) {
-    return group.hosts().stream()
-        .map(Host::ranks)
-        .filter(ranks -> ranks.contains(rank))
-        .findFirst()
-        .orElseThrow();
   }
 
   /// Returns the processor time of some ranks. Ranks that are threads share a process, which counts

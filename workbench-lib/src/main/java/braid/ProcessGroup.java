@@ -163,11 +163,12 @@ public final class ProcessGroup implements AutoCloseable {
 
   /// Returns the name of this rank's host; empty if all members are on one.
   Optional<String> hostIfSeveral() {
-    var hosts = hosts();
-    return hosts.stream()
-        .filter(host -> hosts.size() > 1 && host.ranks().contains(rank()))
-        .map(Host::name)
-        .findFirst();
+    return hosts().size() > 1 ? Optional.of(host(rank()).name()) : Optional.empty();
+  }
+
+  /// Returns the host of a member.
+  Host host(int member) {
+    return hosts().stream().filter(host -> host.ranks().contains(member)).findFirst().orElseThrow();
   }
 
   /// Adds the columns of measurements that describe the machine.
@@ -180,13 +181,10 @@ public final class ProcessGroup implements AutoCloseable {
   /// order of [#hosts].
   public ProcessGroup local() {
     checkMember();
-    var hosts = hosts();
-    int number = 0;
-    while (!hosts.get(number).ranks().contains(rank)) {
-      number++;
-    }
+    var host = host(rank);
     return subset(
-        "host" + number, hosts.get(number).ranks().stream().mapToInt(Integer::intValue).toArray());
+        "host" + hosts().indexOf(host),
+        host.ranks().stream().mapToInt(Integer::intValue).toArray());
   }
 
   /// Waits until every member has reached the barrier.

@@ -94,7 +94,7 @@ final class TunerRun {
     if (problem == null || layouts != null || !named.isEmpty() || !families.isEmpty()) {
       throw new BraidException(
           "a decision is a tuning of a problem but the tuner has %s; call run(), or leave them out"
-              .formatted(problem == null ? "steps" : layouts != null ? "layouts" : beside()));
+              .formatted(problem == null ? "steps" : layouts != null ? "layouts" : additions()));
     }
     if (group.size() == 1) {
       throw new BraidException(
@@ -109,7 +109,7 @@ final class TunerRun {
     return AutoTuning.of(group, problem, null).decision(study(Tuning.class));
   }
 
-  private String beside() {
+  private String additions() {
     return peers.isEmpty() ? "schedules of your own" : "peers";
   }
 
@@ -209,7 +209,7 @@ final class TunerRun {
         "a sweep is over the rows or ranks of a GEMM and its overlaps but the tuner has %s; begin with gemm(spec)"
             .formatted(
                 problem instanceof GemmSpec
-                    ? beside()
+                    ? additions()
                     : problem == null ? "steps, or no problem" : problem));
   }
 

@@ -53,7 +53,7 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, Passes passes, bo
   private static final List<TokenLayout> DIVISIONS =
       List.of(TokenLayout.PER_SEQUENCE, TokenLayout.BY_WORK, TokenLayout.WHOLE_SEQUENCES);
 
-  /// Tokens of the rows of deterministic gradients and of few KV heads of packed sequences.
+  /// Tokens of the row of deterministic gradients.
   private static final int MIDDLE_TOKENS = 32_768;
 
   private static final int FEW_KV_HEADS = 8;
@@ -126,7 +126,8 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, Passes passes, bo
     return ends;
   }
 
-  boolean hasBackward() {
+  /// Returns true if an iteration has a backward pass.
+  public boolean hasBackward() {
     return passes != Passes.FORWARD;
   }
 

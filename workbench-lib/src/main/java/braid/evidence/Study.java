@@ -158,8 +158,8 @@ public record Study<C extends Configuration>(
       var configuration = trial.configuration();
       requireRounds(configuration.toString(), unfusedFirst.size(), trial.nanos());
       requireReadings(configuration.toString(), unfusedFirst.size(), trial.readings());
-      boolean beside = isBeside(configuration) && !(reference instanceof Named);
-      if (!beside && configuration.getClass() != reference.getClass()) {
+      boolean isAddition = isAddition(configuration) && !(reference instanceof Named);
+      if (!isAddition && configuration.getClass() != reference.getClass()) {
         throw new BraidException(
             "a study has configurations of one kind, and schedules of one's own and steps beside tunings, but has `%s` and `%s`"
                 .formatted(reference, configuration));
@@ -543,7 +543,7 @@ public record Study<C extends Configuration>(
             all.stream()
                     // A default has no column, and is a value too; what stands beside tunings has
                     // none.
-                    .filter(each -> each.columns().containsKey(name) || !isBeside(each))
+                    .filter(each -> each.columns().containsKey(name) || !isAddition(each))
                     .map(each -> each.columns().getOrDefault(name, ""))
                     .distinct()
                     .count()
@@ -552,7 +552,7 @@ public record Study<C extends Configuration>(
   }
 
   /// Returns true for what may stand beside tunings.
-  private static boolean isBeside(Configuration configuration) {
+  private static boolean isAddition(Configuration configuration) {
     return configuration instanceof OwnSchedule || configuration instanceof Named;
   }
 

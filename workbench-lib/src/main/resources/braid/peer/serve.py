@@ -8,14 +8,28 @@ import threading
 import time
 import traceback
 
-replies = os.fdopen(os.dup(1), "w")
+script = sys.argv[1]
+replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)  # What the script prints is no reply.
-requests = os.fdopen(os.dup(0), "r")
+requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
 
 def reply(*fields):
     print(*fields, sep="\t", file=replies, flush=True)
+
+
+def fail(e):
+    """Prints the script's part of the traceback, and replies."""
+    trace = e.__traceback__
+    while trace and trace.tb_frame.f_code.co_filename != script:
+        trace = trace.tb_next
+    if trace:
+        traceback.print_exception(type(e), e, trace)
+    message = f"{type(e).__name__}: {e}".splitlines()[0].replace("\t", " ")
+    if isinstance(e, ImportError):
+        message += f"; this is {sys.executable}, BRAID_PYTHON names another"
+    reply("failed", message)
 
 
 def end_with_the_rank():
@@ -62,9 +76,9 @@ def versions():
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # The rank ends this process.
 threading.Thread(target=end_with_the_rank, daemon=True).start()
 sys.argv = sys.argv[1:]
-sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+sys.path[0] = os.path.dirname(script)
 try:
-    steps = runpy.run_path(sys.argv[0], run_name="braid_peer").get("steps")
+    steps = runpy.run_path(script, run_name="braid_peer").get("steps")
     if not isinstance(steps, dict) or not steps:
         raise ValueError('`steps` must be a dict of names and functions, such as steps = {"fused": fused}')
     for name, step in steps.items():
@@ -73,9 +87,7 @@ try:
 except BaseException as e:
     if isinstance(e, SystemExit) and not e.code:
         e = RuntimeError("the script ended by itself")
-    traceback.print_exc()
-    elsewhere = f"; this is {sys.executable}, BRAID_PYTHON names another" if isinstance(e, ImportError) else ""
-    reply("failed", f"{type(e).__name__}: {e}".splitlines()[0] + elsewhere)
+    fail(e)
     os._exit(1)
 reply("steps", versions(), *steps)
 for line in requests:
@@ -85,7 +97,6 @@ for line in requests:
         run = in_flight if torch and timing == "back_to_back" else one_by_one
         reply("nanos", *run(torch, steps[name], int(iterations)))
     except BaseException as e:
-        traceback.print_exc()
-        reply("failed", f"{type(e).__name__}: {e}".splitlines()[0])
+        fail(e)
 sys.stdout.flush()
 os._exit(0)

@@ -1,7 +1,6 @@
 package braid.launcher.bench;
 
 import braid.bench.AttentionWorkload;
-import braid.bench.AttentionWorkload.Passes;
 import braid.bench.CollectiveWorkload;
 import braid.bench.GemmWorkload;
 import braid.bench.MethodTimes;
@@ -23,6 +22,9 @@ import java.util.concurrent.TimeUnit;
 /// @param python interpreter that has PyTorch
 /// @param workloads workloads of which PyTorch has a form
 record PyTorch(Path python, int ranks, List<Workload> workloads, int iterations, Path directory) {
+  private static final String SCRIPT = "/braid/bench/pytorch_gpu.py";
+  private static final Duration PATIENCE = Duration.ofMinutes(2);
+
   PyTorch {
     workloads = workloads.stream().filter(PyTorch::hasPeers).toList();
   }
@@ -30,9 +32,6 @@ record PyTorch(Path python, int ranks, List<Workload> workloads, int iterations,
   private static boolean hasPeers(Workload workload) {
     return !(workload instanceof AttentionWorkload attention) || attention.hasPeers();
   }
-
-  private static final String SCRIPT = "/braid/bench/pytorch_gpu.py";
-  private static final Duration PATIENCE = Duration.ofMinutes(2);
 
   /// Returns why the interpreter cannot time PyTorch here; empty if it can.
   Optional<String> refusal() throws IOException, InterruptedException {
@@ -137,7 +136,7 @@ record PyTorch(Path python, int ranks, List<Workload> workloads, int iterations,
         json.addProperty("heads", spec.heads());
         json.addProperty("kvHeads", spec.kvHeads());
         json.addProperty("headSize", spec.headSize());
-        json.addProperty("backward", attention.passes() != Passes.FORWARD);
+        json.addProperty("backward", attention.hasBackward());
       }
     }
     return json;

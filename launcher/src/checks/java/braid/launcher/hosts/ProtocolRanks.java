@@ -9,6 +9,7 @@ import braid.launcher.wire.ToRank;
 import java.io.ByteArrayInputStream;
 import java.io.EOFException;
 import java.io.IOException;
+import java.net.ProtocolException;
 import java.net.SocketException;
 import java.time.Duration;
 import java.util.List;
@@ -16,7 +17,6 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 
 /// Ranks of one process that only speak the protocol of agents and ranks: they answer every request
@@ -66,7 +66,7 @@ public final class ProtocolRanks {
     }
 
     private void run() throws IOException {
-      try (var link = connect()) {
+      try (var link = Link.patiently(PATIENCE, () -> join(Link.connect(key)))) {
         link.silence(Duration.ZERO);
         while (true) {
           switch (LinkMessage.read(link.in())) {
@@ -83,26 +83,11 @@ public final class ProtocolRanks {
       }
     }
 
-    /// Joins as soon as the front listens and answers.
-    private Link connect() throws IOException {
-      long deadline = System.nanoTime() + PATIENCE.toNanos();
-      while (true) {
-        try {
-          return join(Link.connect(key));
-        } catch (IOException e) {
-          if (System.nanoTime() > deadline) {
-            throw e;
-          }
-          LockSupport.parkNanos(Link.RETRY.toNanos());
-        }
-      }
-    }
-
     private Link join(Link link) throws IOException {
       try {
         link.send(new LinkMessage.Join(version, "h" + rank / 8, rank, count, pid));
         if (!LinkMessage.read(link.in()).equals(new LinkMessage.Answered(""))) {
-          throw new IOException("rank " + rank + " was refused");
+          throw new ProtocolException("rank " + rank + " was refused");
         }
         return link;
       } catch (IOException e) {

@@ -99,8 +99,8 @@ public final class CellCompiler implements AutoCloseable {
     return manager;
   }
 
-  /// Returns the analysis of sources. The first call begins to list all classes, a second of work
-  /// beside the session's start, so no session begins with it.
+  /// Returns the analysis of sources. The first call starts to list all classes in the background,
+  /// about a second of processor time. So a session does not make it while it starts.
   public SourceCodeAnalysis analysis() {
     return lock.hold(shell::sourceCodeAnalysis);
   }

@@ -58,10 +58,20 @@ final class Link implements AutoCloseable {
   /// Opens a further connection to the front, again if it is too busy to answer. It resumes the TLS
   /// session of this one, and proves the token anew.
   Link another(Duration patience) throws IOException {
+    return patiently(patience, () -> connect(key, context));
+  }
+
+  /// Opens a link.
+  interface Opening {
+    Link open() throws IOException;
+  }
+
+  /// Opens a link, again while the front is too busy to answer.
+  static Link patiently(Duration patience, Opening opening) throws IOException {
     long deadline = System.nanoTime() + patience.toNanos();
     while (true) {
       try {
-        return connect(key, context);
+        return opening.open();
       } catch (IOException e) {
         if (isForeign(e) || System.nanoTime() > deadline) {
           throw e;

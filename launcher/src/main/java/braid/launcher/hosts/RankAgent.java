@@ -108,7 +108,7 @@ public final class RankAgent {
     while (true) {
       try {
         key = keys.key();
-        return joined(Link.connect(key));
+        return join(Link.connect(key));
       } catch (IOException e) {
         boolean foreign = Link.isForeign(e);
         boolean late = System.nanoTime() > deadline;
@@ -130,7 +130,7 @@ public final class RankAgent {
   }
 
   /// Joins as this rank. A front that is too busy may close the link before it answers.
-  private Link joined(Link link) throws IOException {
+  private Link join(Link link) throws IOException {
     try {
       link.send(
           new LinkMessage.Join(
@@ -223,13 +223,13 @@ public final class RankAgent {
   }
 
   private void carry(
-      Link joined, LinkMessage.Start start, LinkMessage.Stream stream, InputStream output) {
+      Link front, LinkMessage.Start start, LinkMessage.Stream stream, InputStream output) {
     Thread.ofPlatform()
         .daemon()
         .name("braid-rank-" + stream)
         .start(
             () -> {
-              try (var link = joined.another(Link.PATIENCE)) {
+              try (var link = front.another(Link.PATIENCE)) {
                 link.send(new LinkMessage.Carry(place.rank(), start.start(), stream));
                 link.silence(Duration.ZERO);
                 link.copy(output);

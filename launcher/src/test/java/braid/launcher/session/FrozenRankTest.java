@@ -202,7 +202,7 @@ class FrozenRankTest {
   /// Rank 0 fails, so the others must end: a rank that cannot respond is killed like one that does
   /// not.
   @Test
-  void aFailureElsewhereIsReportedAndTheFrozenRankEnded(@TempDir Path folder) throws Exception {
+  void aFailureElsewhereIsReportedAndTheFrozenRankIsEnded(@TempDir Path folder) throws Exception {
     var begun = new CountDownLatch(1);
     var output = new Recorded();
     output.onStdout = begun::countDown;

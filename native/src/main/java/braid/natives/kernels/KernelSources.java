@@ -1,8 +1,6 @@
 package braid.natives.kernels;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
+import braid.natives.Resources;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 import java.util.regex.Pattern;
@@ -33,14 +31,6 @@ record KernelSources(String name, String program, SequencedMap<String, String> i
   }
 
   private static String read(String file) {
-    try (var stream = KernelSources.class.getResourceAsStream(file)) {
-      if (stream == null) {
-        throw new IllegalStateException(
-            file + " must be beside " + KernelSources.class.getName() + " but is not; build again");
-      }
-      return new String(stream.readAllBytes(), StandardCharsets.UTF_8);
-    } catch (IOException e) {
-      throw new UncheckedIOException("cannot read " + file, e);
-    }
+    return Resources.text("/braid/natives/kernels/" + file);
   }
 }

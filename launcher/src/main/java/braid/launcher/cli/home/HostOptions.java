@@ -105,7 +105,15 @@ public final class HostOptions {
   /// @param run its id, for messages
   /// @param earlier what [#arguments] returned then
   public void completeFrom(String run, List<String> earlier) {
-    var then = CommandLine.populateCommand(new HostOptions(), earlier.toArray(String[]::new));
+    HostOptions then;
+    try {
+      then = CommandLine.populateCommand(new HostOptions(), earlier.toArray(String[]::new));
+    } catch (ParameterException e) {
+      throw new BraidException(
+          "the launcher's options of %s must be those of this version but are not: %s; run its notebook by braid run --launcher"
+              .formatted(run, e.getMessage()),
+          e);
+    }
     if (launcher == null && then.launcher() == Launcher.ATTACH) {
       throw new BraidException(
           "a run must have started its ranks itself to be repeated but others started those of %s (%s); try braid rerun %s --launcher attach, and start them again by braid rank"

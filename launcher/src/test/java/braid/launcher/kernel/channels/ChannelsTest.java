@@ -241,14 +241,14 @@ class ChannelsTest {
       var publisher = publishing(channels, 2000);
       assertThat(beat(port(channels, Channel.HEARTBEAT))).asString().isEqualTo("still there?");
       publisher.join();
-      var other = subscriber(context, channels, port(channels, Channel.IOPUB));
+      var reader = subscriber(context, channels, port(channels, Channel.IOPUB));
       int number = 0;
       // The last messages of the publisher may still wait for room, and a busy machine may take
       // this
-      // client for one that reads nothing for a while.
+      // client for a stuck one.
       while (number < 2000) {
         channels.send(Channel.IOPUB, numbered(2000));
-        number = next(other);
+        number = next(reader);
       }
       assertThat(number).isEqualTo(2000);
       assertThat(stuck.getRcvHWM()).isEqualTo(1);
