@@ -8,8 +8,10 @@ import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Transport;
-import braid.natives.Resources;
 import braid.schedule.Slice;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.LinkedHashMap;
@@ -62,7 +64,7 @@ public final class PyTorchExport {
         });
     values.put("median", micros(decision.medianNanos()));
     values.put("reference", micros(decision.referenceNanos()));
-    var program = Resources.text("/braid/export/reproduction.py");
+    var program = template();
     for (var value : values.entrySet()) {
       program = program.replace("%(" + value.getKey() + ")s", value.getValue());
     }
@@ -177,5 +179,16 @@ public final class PyTorchExport {
     omitted.add(
         "signals between two ranks: the program has a barrier before and after an iteration");
     return omitted;
+  }
+
+  private static String template() {
+    try (var stream = PyTorchExport.class.getResourceAsStream("/braid/export/reproduction.py")) {
+      if (stream == null) {
+        throw new IllegalStateException("reproduction.py is missing");
+      }
+      return new String(stream.readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 }

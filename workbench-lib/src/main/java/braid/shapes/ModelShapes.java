@@ -12,8 +12,9 @@ import braid.model.Fused;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
 import braid.model.TokenLayout;
-import braid.natives.Resources;
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -88,7 +89,15 @@ public record ModelShapes(
 
     /// Returns the text of the configuration.
     public String json() {
-      return Resources.text("/braid/shapes/%s.json".formatted(name().toLowerCase(Locale.ROOT)));
+      var name = "/braid/shapes/%s.json".formatted(name().toLowerCase(Locale.ROOT));
+      try (var stream = ModelShapes.class.getResourceAsStream(name)) {
+        if (stream == null) {
+          throw new IllegalStateException(name + " is missing");
+        }
+        return new String(stream.readAllBytes(), StandardCharsets.UTF_8);
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
     }
   }
 

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
 import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.HexFormat;
@@ -22,6 +21,9 @@ class LinkTest {
   private final RunCertificate certificate = RunCertificate.create();
   private ServerSocket listener;
 
+  /// Certificate of the front that accepts the next connection.
+  private volatile RunCertificate current = certificate;
+
   @BeforeEach
   void listen() throws IOException {
     listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
@@ -33,29 +35,26 @@ class LinkTest {
   }
 
   private JoinKey key(char token, RunCertificate expected) {
-    return key(listener, token, expected);
-  }
-
-  private static JoinKey key(ServerSocket opened, char token, RunCertificate expected) {
     var hash = HexFormat.of().formatHex(expected.hash());
     return new JoinKey(
-        "127.0.0.1", opened.getLocalPort(), String.valueOf(token).repeat(64), Optional.of(hash));
+        "127.0.0.1", listener.getLocalPort(), String.valueOf(token).repeat(64), Optional.of(hash));
   }
 
   /// Accepts connections as the front does, with the token `aaaa…`, and holds them.
-  private static void accept(ServerSocket opened, RunCertificate own) {
+  private void accept() {
     Thread.ofPlatform()
         .daemon()
         .start(
             () -> {
-              while (!opened.isClosed()) {
+              while (!listener.isClosed()) {
                 try {
-                  var plain = opened.accept();
+                  var plain = listener.accept();
                   Thread.ofVirtual()
                       .start(
                           () -> {
+                            var own = current;
                             try {
-                              var _ = Link.accept(plain, own, key(opened, 'a', own));
+                              var _ = Link.accept(plain, own, key('a', own));
                             } catch (IOException e) {
                               // The test sees the other end.
                             }
@@ -73,7 +72,7 @@ class LinkTest {
 
   @Test
   void furtherConnectionsResumeTheSession() throws Exception {
-    accept(listener, certificate);
+    accept();
     var key = key('a', certificate);
     try (var joined = Link.connect(key)) {
       Thread.sleep(5); // Sessions of later full handshakes would have another time.
@@ -92,7 +91,7 @@ class LinkTest {
 
   @Test
   void anotherTokenOrCertificateIsRefused() {
-    accept(listener, certificate);
+    accept();
     assertThatThrownBy(() -> Link.connect(key('b', certificate))).isInstanceOf(IOException.class);
     assertThatThrownBy(() -> Link.connect(key('a', RunCertificate.create())))
         .isInstanceOfSatisfying(IOException.class, e -> assertThat(Link.isForeign(e)).isTrue())
@@ -102,15 +101,10 @@ class LinkTest {
   /// A front that has ended, and another one at its port: the ticket of the first opens nothing.
   @Test
   void aSessionIsNotResumedWithAnotherFront() throws Exception {
-    accept(listener, certificate);
+    accept();
     Link joined = Link.connect(key('a', certificate));
-    int port = listener.getLocalPort();
-    listener.close();
     joined.close();
-    listener = new ServerSocket();
-    listener.setReuseAddress(true);
-    listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
-    accept(listener, RunCertificate.create());
+    current = RunCertificate.create();
     assertThatThrownBy(() -> joined.another(Duration.ZERO))
         .isInstanceOfSatisfying(IOException.class, e -> assertThat(Link.isForeign(e)).isTrue());
   }

@@ -1,6 +1,8 @@
 package braid.natives.kernels;
 
-import braid.natives.Resources;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 import java.util.regex.Pattern;
@@ -31,6 +33,14 @@ record KernelSources(String name, String program, SequencedMap<String, String> i
   }
 
   private static String read(String file) {
-    return Resources.text("/braid/natives/kernels/" + file);
+    try (var stream = KernelSources.class.getResourceAsStream(file)) {
+      if (stream == null) {
+        throw new IllegalStateException(
+            file + " must be beside " + KernelSources.class.getName() + " but is not; build again");
+      }
+      return new String(stream.readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot read " + file, e);
+    }
   }
 }

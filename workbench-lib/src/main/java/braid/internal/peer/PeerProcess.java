@@ -3,9 +3,9 @@ package braid.internal.peer;
 import braid.internal.rank.Waits;
 import braid.model.BraidException;
 import braid.model.Timing;
-import braid.natives.Resources;
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -42,7 +42,7 @@ public final class PeerProcess implements AutoCloseable {
     this.name = name;
     this.waits = waits;
     var whole = new ArrayList<>(command);
-    whole.addAll(1, List.of("-u", "-c", Resources.text(PROGRAM)));
+    whole.addAll(1, List.of("-u", "-c", program()));
     var builder = new ProcessBuilder(whole);
     // Secrets of the session are nothing for a script.
     builder.environment().keySet().removeIf(key -> key.startsWith("BRAID_"));
@@ -58,6 +58,17 @@ public final class PeerProcess implements AutoCloseable {
     follow("replies of " + name, process.inputReader(StandardCharsets.UTF_8), this::received);
     errors =
         follow("output of " + name, process.errorReader(StandardCharsets.UTF_8), this::printed);
+  }
+
+  private static String program() {
+    try (var stream = PeerProcess.class.getResourceAsStream(PROGRAM)) {
+      if (stream == null) {
+        throw new IllegalStateException(PROGRAM + " is not in Braid's jar");
+      }
+      return new String(stream.readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   private static Thread follow(

@@ -5,8 +5,11 @@ import braid.internal.rank.Env;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.Link;
-import braid.natives.Resources;
 import braid.schedule.Schedule;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -55,7 +58,15 @@ public record Machine(
           "a machine must be one of %s but was `%s`; read others with Machine.parse"
               .formatted(String.join(", ", NAMES), name));
     }
-    return parse(Resources.text("/braid/machines/" + name + ".txt"));
+    var resource = "/braid/machines/" + name + ".txt";
+    try (InputStream text = Machine.class.getResourceAsStream(resource)) {
+      if (text == null) {
+        throw new IllegalStateException("the description %s is missing".formatted(resource));
+      }
+      return parse(new String(text.readAllBytes(), StandardCharsets.UTF_8));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   /// Returns the built-in machine of one host that is nearest to a host with such GPUs.
