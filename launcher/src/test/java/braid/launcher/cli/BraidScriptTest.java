@@ -328,17 +328,27 @@ class BraidScriptTest {
     assertThat(jars(without)).hasSize(2);
   }
 
-  /// The second command starts while the first one builds. The shell waits for both, since Java
+  /// The build ends only when the second command has come to the lock. The second command's parent
+  /// is a process that the build leaves behind. The shell waits for both commands, since Java
   /// closes a process's output when the process ends, even if others still write to it.
   @Test
   void twoCommandsAtOnceBuildOnce() throws Exception {
     var script = checkout(directory.resolve("home"));
     var second = directory.resolve("second");
+    var flock =
+        Files.writeString(
+            directory.resolve("bin/flock"),
+            "#!/bin/sh\n[ \"$1\" != 9 ] || echo >>%s/locking\nexec /usr/bin/flock \"$@\"\n"
+                .formatted(directory));
+    assertThat(flock.toFile().setExecutable(true)).isTrue();
     var environment = new HashMap<>(withEchoingJdk());
     environment.put(
         "DURING_BUILD",
-        "(DURING_BUILD= bash %s --version >%2$s.out 2>&1; mv %2$s.out %2$s) &"
-            .formatted(script, second));
+        """
+        (DURING_BUILD= bash %s --version >%2$s.out 2>&1; mv %2$s.out %2$s) &
+        until [ $(wc -l <%3$s/locking) -eq 2 ]; do sleep 0.05; done
+        """
+            .formatted(script, second, directory));
     var both =
         Files.writeString(
             directory.resolve("both"),
