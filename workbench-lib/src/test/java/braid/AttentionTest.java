@@ -214,6 +214,50 @@ class AttentionTest {
     }
   }
 
+  /// A NaN or infinity reaches the rows that see its token, and no others: a weight of 0 times NaN
+  /// is NaN, so it must not be multiplied.
+  @ParameterizedTest
+  @EnumSource(names = {"FP32", "BF16"})
+  void whatARowDoesNotSeeNeverReachesIt(DType dtype) {
+    var spec = AttentionSpec.of(150, 4, 8).kvHeads(2).causal().window(60).dtype(dtype);
+    var inputs = Inputs.of(spec, 8);
+    int columns = spec.kvHeads() * spec.headSize();
+    int position = 77;
+    inputs.value()[position * columns + 3] = Float.NaN;
+    inputs.value()[position * columns + 5] = Float.POSITIVE_INFINITY;
+    inputs.key()[position * columns + 9] = Float.NaN;
+    var expected = Expected.of(spec, inputs).output();
+    LocalRanks.run(
+        3,
+        world -> {
+          for (var method : METHODS) {
+            try (var attention = Pipeline.on(world).attention(spec).overlap(method).build();
+                var backward = Pipeline.on(world).overlap(method).backward(attention).build()) {
+              give(attention, inputs);
+              backward.outputGradient().fill(1);
+              world.barrier();
+              attention.run();
+              backward.run();
+              var mine = PlainAttention.positions(spec, 3, world.rank());
+              var output = attention.output().toFloats();
+              var gradient = backward.queryGradient().toFloats();
+              int width = output.length / mine.size();
+              for (int i = 0; i < output.length; i++) {
+                int row = mine.get(i / width);
+                if (row >= position && row < position + 60) {
+                  assertThat(Float.isNaN(output[i]) || i % width != 3).isTrue();
+                } else {
+                  assertThat(output[i])
+                      .isCloseTo((float) expected[row * width + i % width], within(0.02f));
+                  assertThat(gradient[i]).isFinite();
+                }
+              }
+              world.barrier();
+            }
+          }
+        });
+  }
+
   record RandomCase(AttentionSpec spec, ContextParallel method, int ranks) {
     static RandomCase of(Random random) {
       int ranks = 1 + random.nextInt(5);
@@ -228,6 +272,9 @@ class AttentionTest {
               .fused(List.of(Fused.values()).get(random.nextInt(3)))
               .dtype(
                   List.of(DType.FP32, DType.FP32, DType.BF16, DType.FP16).get(random.nextInt(4)));
+      if (random.nextInt(4) == 0) {
+        spec = spec.exchanged(DType.FP8_E4M3);
+      }
       if (random.nextBoolean()) {
         spec = spec.causal();
         spec = random.nextBoolean() ? spec : spec.window(1 + random.nextInt(spec.sequence()));

@@ -96,7 +96,8 @@ class RecordsTest {
                 0.25f,
                 DType.FP32,
                 Packing.single(8),
-                Fused.NONE));
+                Fused.NONE,
+                false));
     assertThat(GemmSpec.DEFAULT_DTYPE).isEqualTo(DType.FP32);
     assertThat(Link.DEFAULT).isEqualTo(Link.parse("0.25GB/s,20us"));
   }

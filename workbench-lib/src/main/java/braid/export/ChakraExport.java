@@ -15,6 +15,7 @@ import braid.schedule.Step.Mark;
 import braid.schedule.Step.Merge;
 import braid.schedule.Step.Move;
 import braid.schedule.Step.Prepare;
+import braid.schedule.Step.Recode;
 import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
@@ -207,7 +208,7 @@ public final class ChakraExport {
         var frontier = frontiers.computeIfAbsent(step.lane(), _ -> new Frontier());
         switch (step) {
           case Copy copy -> copy(copy, frontier);
-          case Gemm _, Reduce _, Attend _, AttendGradient _, Merge _, Zero _, Prepare _ ->
+          case Gemm _, Reduce _, Attend _, AttendGradient _, Merge _, Recode _, Zero _, Prepare _ ->
               frontier.follow(
                   Set.of(
                       add(
@@ -388,7 +389,16 @@ public final class ChakraExport {
       // Two products for each pair of a query and a key, and five backward.
       case Attend attend -> Math.round(4 * pairs(attend));
       case AttendGradient gradient -> Math.round(10 * pairs(gradient.block()));
-      case Merge _, Zero _, Prepare _, Copy _, LibraryCall _, Signal _, Wait _, Mark _, After _ ->
+      case Merge _,
+          Recode _,
+          Zero _,
+          Prepare _,
+          Copy _,
+          LibraryCall _,
+          Signal _,
+          Wait _,
+          Mark _,
+          After _ ->
           0;
     };
   }

@@ -43,6 +43,7 @@ import java.util.SequencedMap;
 /// @param dtype type of query, key, value and output
 /// @param packing sequences that do not see each other, and padding; one sequence by default
 /// @param fused tensors whose columns are in one tensor; none by default
+/// @param isRounded true if key and value are rounded to e4m3: see [#exchanged]
 public record AttentionSpec(
     int sequence,
     int heads,
@@ -54,7 +55,8 @@ public record AttentionSpec(
     float scale,
     DType dtype,
     Packing packing,
-    Fused fused)
+    Fused fused,
+    boolean isRounded)
     implements Problem {
   public static final DType DEFAULT_DTYPE = DType.FP32;
 
@@ -121,7 +123,8 @@ public record AttentionSpec(
         defaultScale(headSize),
         DEFAULT_DTYPE,
         Packing.single(sequence),
-        Fused.NONE);
+        Fused.NONE,
+        false);
   }
 
   /// Returns the attention among the first tokens only, such as one that is quick to verify.
@@ -137,26 +140,30 @@ public record AttentionSpec(
         scale,
         dtype,
         packing.first(tokens),
-        fused);
+        fused,
+        isRounded);
   }
 
   /// Returns the same attention with other numbers of heads, such as the attention of some of the
   /// heads.
   public AttentionSpec heads(int count, int kvCount) {
     return new AttentionSpec(
-        sequence, count, kvCount, headSize, isCausal, window, layout, scale, dtype, packing, fused);
+        sequence, count, kvCount, headSize, isCausal, window, layout, scale, dtype, packing, fused,
+        isRounded);
   }
 
   /// Sets the number of heads of key and value; each is shared by a group of query heads.
   public AttentionSpec kvHeads(int count) {
     return new AttentionSpec(
-        sequence, heads, count, headSize, isCausal, window, layout, scale, dtype, packing, fused);
+        sequence, heads, count, headSize, isCausal, window, layout, scale, dtype, packing, fused,
+        isRounded);
   }
 
   /// Lets a query see only its own and earlier positions.
   public AttentionSpec causal() {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, true, window, layout, scale, dtype, packing, fused);
+        sequence, heads, kvHeads, headSize, true, window, layout, scale, dtype, packing, fused,
+        isRounded);
   }
 
   /// Limits causal attention to the last `positions`, the query's own included. Ranks then exchange
@@ -164,33 +171,70 @@ public record AttentionSpec(
   public AttentionSpec window(int positions) {
     return new AttentionSpec(
         sequence, heads, kvHeads, headSize, isCausal, positions, layout, scale, dtype, packing,
-        fused);
+        fused, isRounded);
   }
 
   /// Sets the division of the tokens among the ranks.
   public AttentionSpec layout(TokenLayout other) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, window, other, scale, dtype, packing, fused);
+        sequence, heads, kvHeads, headSize, isCausal, window, other, scale, dtype, packing, fused,
+        isRounded);
   }
 
   /// Sets the factor of the scores; 1 / sqrt(`headSize`) by default.
   public AttentionSpec scale(float factor) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, window, layout, factor, dtype, packing,
-        fused);
+        sequence, heads, kvHeads, headSize, isCausal, window, layout, factor, dtype, packing, fused,
+        isRounded);
   }
 
   /// Sets the type of query, key, value and output. The LSE is FP32.
   public AttentionSpec dtype(DType other) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, other, packing, fused);
+        sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, other, packing, fused,
+        isRounded);
   }
 
   /// Makes key and value, and the query too, columns of one tensor; so are their gradients.
   public AttentionSpec fused(Fused tensors) {
     return new AttentionSpec(
         sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, dtype, packing,
-        tensors);
+        tensors, isRounded);
+  }
+
+  /// Sets the type in which ranks exchange key and value: `dtype`, as by default, or FP8_E4M3,
+  /// which has half of the bytes of a 16-bit type. This is another problem: key and value are
+  /// rounded before the attention, the numbers of each row and head with a scale of their own.
+  /// Those that stay on their rank are rounded too, so that the result does not depend on the
+  /// tuning. The gradients are those of the rounded key and value; they are exchanged as they are.
+  ///
+  /// The scale is the least power of two of at least 2⁻¹⁰⁰ by which the largest number is at most
+  /// 448, the largest of e4m3. So each number is rounded once, to 4 significant bits, or to a
+  /// multiple of 2⁻⁹ of the scale. A NaN or infinity makes all numbers of its row and head NaN.
+  public AttentionSpec exchanged(DType other) {
+    if (other != dtype && other != DType.FP8_E4M3) {
+      throw new BraidException(
+          "key and value are exchanged in the attention's %s or in fp8_e4m3 but exchanged was %s; try exchanged(FP8_E4M3), or leave it out"
+              .formatted(dtype, other));
+    }
+    return new AttentionSpec(
+        sequence,
+        heads,
+        kvHeads,
+        headSize,
+        isCausal,
+        window,
+        layout,
+        scale,
+        dtype,
+        packing,
+        fused,
+        other != dtype);
+  }
+
+  /// Returns the type in which ranks exchange key and value.
+  public DType exchanged() {
+    return isRounded ? DType.FP8_E4M3 : dtype;
   }
 
   /// Divides the tokens into sequences that do not see each other.
@@ -235,7 +279,8 @@ public record AttentionSpec(
         scale,
         dtype,
         Packing.equal(count, sequence),
-        fused);
+        fused,
+        isRounded);
   }
 
   private static List<Integer> list(int[] numbers) {
@@ -244,7 +289,8 @@ public record AttentionSpec(
 
   private AttentionSpec packed(Packing other) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, dtype, other, fused);
+        sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, dtype, other, fused,
+        isRounded);
   }
 
   /// Returns the first position that a query at `position` sees. It never falls as the position
@@ -361,6 +407,9 @@ public record AttentionSpec(
     if (fused != Fused.NONE) {
       columns.put("fused", fused.toString());
     }
+    if (isRounded) {
+      columns.put("exchanged", exchanged().toString());
+    }
     return columns;
   }
 
@@ -398,6 +447,9 @@ public record AttentionSpec(
     }
     if (fused != Fused.NONE) {
       text.append(" fused=").append(fused);
+    }
+    if (isRounded) {
+      text.append(" exchanged=").append(exchanged());
     }
     return text.toString();
   }

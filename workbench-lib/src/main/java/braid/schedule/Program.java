@@ -14,6 +14,7 @@ import braid.schedule.Step.Merge;
 import braid.schedule.Step.Move;
 import braid.schedule.Step.Partial;
 import braid.schedule.Step.Prepare;
+import braid.schedule.Step.Recode;
 import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Tile;
@@ -225,6 +226,16 @@ public final class Program {
       add(each);
     }
     return this;
+  }
+
+  /// Rounds heads to e4m3 or restores them: see [AttentionSpec#exchanged].
+  ///
+  /// ```java
+  /// p.recode(math, chunk, List.of(new Step.Move(key.on(me), sentKey.on(me))), spec.headSize());
+  /// ```
+  public Program recode(Lane lane, int chunk, List<Move> moves, int headSize) {
+    var some = moves.stream().filter(move -> !move.from().isEmpty()).toList();
+    return some.isEmpty() ? this : add(new Recode(lane, chunk, some, headSize));
   }
 
   /// Merges the attention of the same rows to different keys.

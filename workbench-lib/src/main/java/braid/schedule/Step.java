@@ -3,11 +3,13 @@ package braid.schedule;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.Collective;
+import braid.model.DType;
 import braid.model.Stage;
 import braid.model.Tokens;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /// A step of one rank on one of its lanes, in every iteration. It refers to regions, lanes and
 /// words, independent of the backend. `chunk` is [#NO_CHUNK] for steps without a chunk.
@@ -36,6 +38,12 @@ public sealed interface Step {
                   copy.moves().size() == 1
                       ? ""
                       : " and %d more".formatted(copy.moves().size() - 1));
+      case Recode recode ->
+          "%s of %s to %s"
+              .formatted(
+                  recode.rounds() ? "rounding" : "restoring",
+                  recode.moves().getFirst().from(),
+                  recode.moves().getFirst().to());
       case Gemm gemm -> "gemm to " + gemm.tiles().getFirst().output();
       case Reduce reduce -> "sum to " + reduce.output();
       case Attend attend -> "attention of %s to %s".formatted(attend.query(), attend.key());
@@ -67,7 +75,7 @@ public sealed interface Step {
       case Gemm _ -> Optional.of(Stage.GEMM);
       case Reduce _ -> Optional.of(Stage.REDUCE);
       case Attend _, AttendGradient _, Merge _ -> Optional.of(Stage.ATTENTION);
-      case Zero _, Prepare _ -> Optional.of(Stage.LOCAL);
+      case Recode _, Zero _, Prepare _ -> Optional.of(Stage.LOCAL);
       case Signal _, Wait _, Mark _, After _ -> Optional.empty();
     };
   }
@@ -84,7 +92,8 @@ public sealed interface Step {
       case Gemm gemm -> gemm.finish().accumulate();
       case Attend attend -> attend.continued();
       case AttendGradient gradient -> gradient.continuesQuery() || gradient.continuesKeys();
-      case Copy _, LibraryCall _, Zero _, Prepare _, Signal _, Wait _, Mark _, After _ -> false;
+      case Copy _, Recode _, LibraryCall _, Zero _, Prepare _, Signal _, Wait _, Mark _, After _ ->
+          false;
     };
   }
 
@@ -123,10 +132,7 @@ public sealed interface Step {
 
     @Override
     public List<Access> accesses(int rank) {
-      return moves.stream()
-          .flatMap(
-              move -> java.util.stream.Stream.of(Access.read(move.from()), Access.write(move.to())))
-          .toList();
+      return moved(moves);
     }
   }
 
@@ -135,6 +141,36 @@ public sealed interface Step {
     /// Returns whether it is within one rank, without a link.
     public boolean isLocal() {
       return from.rank() == to.rank();
+    }
+  }
+
+  /// Rounds heads to e4m3, each row of a head with a scale of its own, or restores what was
+  /// rounded: see [AttentionSpec#exchanged]. A rounded head has its numbers, a byte each, and then
+  /// its scale in fp32. All moves are within the rank.
+  record Recode(Lane lane, int chunk, List<Move> moves, int headSize) implements Step {
+    private static final int SCALE_BYTES = Float.BYTES;
+
+    public Recode {
+      moves = List.copyOf(moves);
+    }
+
+    /// Returns the columns of rounded heads, which have so many columns unrounded.
+    public static long rounded(long columns, int headSize) {
+      return columns / headSize * (headSize + SCALE_BYTES);
+    }
+
+    /// Returns whether it rounds; it restores otherwise.
+    public boolean rounds() {
+      return moves.getFirst().to().buffer().dtype() == DType.FP8_E4M3;
+    }
+
+    public long bytes() {
+      return moves.stream().mapToLong(move -> move.from().bytes() + move.to().bytes()).sum();
+    }
+
+    @Override
+    public List<Access> accesses(int rank) {
+      return moved(moves);
     }
   }
 
@@ -389,6 +425,12 @@ public sealed interface Step {
 
   /// Blocks the lane until another lane of the rank has reached a mark.
   record After(Lane lane, int chunk, int mark) implements Step {}
+
+  private static List<Access> moved(List<Move> moves) {
+    return moves.stream()
+        .flatMap(move -> Stream.of(Access.read(move.from()), Access.write(move.to())))
+        .toList();
+  }
 
   private static void finished(Finish finish, Region output, List<Access> into) {
     if (finish.accumulate()) {

@@ -9,6 +9,7 @@ import braid.schedule.Step.Gradients;
 import braid.schedule.Step.Merge;
 import braid.schedule.Step.Move;
 import braid.schedule.Step.Partial;
+import braid.schedule.Step.Recode;
 import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Tile;
@@ -107,6 +108,20 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
             changed -> {
               moves.set(at, changed);
               return new Copy(copy.lane(), copy.chunk(), moves);
+            });
+      }
+      case Recode recode -> {
+        var moves = new ArrayList<>(recode.moves());
+        int at = random.nextInt(moves.size());
+        var move = moves.get(at);
+        var other =
+            random.nextBoolean()
+                ? shifted(move.from(), by).map(from -> new Move(from, move.to()))
+                : shifted(move.to(), by).map(to -> new Move(move.from(), to));
+        yield other.map(
+            changed -> {
+              moves.set(at, changed);
+              return new Recode(recode.lane(), recode.chunk(), moves, recode.headSize());
             });
       }
       case Gemm gemm -> {

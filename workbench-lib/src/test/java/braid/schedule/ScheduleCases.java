@@ -183,7 +183,8 @@ final class ScheduleCases {
                 packed(spec.causal()).dtype(DType.BF16),
                 many(spec.causal()),
                 padded(spec).dtype(DType.BF16).fused(Fused.KV),
-                padded(spec.causal().window(5)).fused(Fused.QKV),
+                padded(spec.causal().window(5)).fused(Fused.QKV).exchanged(DType.FP8_E4M3),
+                spec.causal().exchanged(DType.FP8_E4M3),
                 spec.causal().window(5).dtype(DType.BF16).fused(Fused.QKV))) {
           boolean isSame = masked.packing().isSingle() && dividesSequences(layout);
           // A check of stripes has a run for each token; ScheduleCheckTest has more ranks.

@@ -128,6 +128,8 @@ class TuneTest {
           attention 64 | attention needs the number of its heads; for example braid tune attention 32768 --heads 32 --kv-heads 8
           attention 64 --heads 4 --kv-heads 3 | kvHeads must
           attention 64 --heads 4 --fused kvq | --fused must be kv, qkv or none but was `kvq`; try qkv
+          attention 64 --heads 4 --exchanged fp8_e5m2 | key and value are exchanged in the attention's bf16 or in fp8_e4m3 but exchanged was fp8_e5m2; try exchanged(FP8_E4M3), or leave it out
+          all-gather-gemm 8 9 8 --exchanged fp8_e4m3 | --exchanged is of attention but the operation is all-gather-gemm; leave it out
           all-gather-gemm 8 9 8 --fused kv | --fused is of attention but the operation is all-gather-gemm; leave it out
           all-gather-gemm 8 9 8 -n 1 | tune needs 2 or more ranks but has 1: one rank has nothing to communicate; try -n 4 --backend host
           all-gather-gemm 8 9 8 -n 2 --budget soon | --budget must be

@@ -16,6 +16,8 @@ import java.util.stream.Stream;
 public final class AttentionKernels implements AutoCloseable {
   private static final String GRADIENT_STATISTICS = "attention_gradient_statistics";
   private static final String MERGE = "attention_merge";
+  private static final String ROUND = "attention_round";
+  private static final String RESTORE = "attention_restore";
   private static final String FOLD = "attention_fold_";
   private static final String STATISTICS = "attention_stats";
   private static final String ADD = "attention_add_";
@@ -52,6 +54,8 @@ public final class AttentionKernels implements AutoCloseable {
             Stream.of(
                 GRADIENT_STATISTICS,
                 MERGE,
+                ROUND,
+                RESTORE,
                 STATISTICS,
                 of(FOLD, ElementType.BF16),
                 of(FOLD, ElementType.FP16),
@@ -91,6 +95,46 @@ public final class AttentionKernels implements AutoCloseable {
     if (arguments.count() > 0) {
       int blocks = (int) Math.min(mostBlocks, Math.ceilDiv(arguments.count(), MERGE_ROWS));
       kernel(MERGE).launch(stream, blocks, MERGE_THREADS, 0, arguments.bytes());
+    }
+  }
+
+  /// Heads, and the same heads rounded to e4m3, each row of a head with its scale after it.
+  ///
+  /// @param type type of the numbers of `wide`: 32 or 16 bits
+  /// @param wide address
+  /// @param wideStride numbers from one row to the next
+  /// @param rounded address
+  /// @param roundedStride bytes from one row to the next
+  public record Heads(
+      ElementType type,
+      long wide,
+      long wideStride,
+      long rounded,
+      long roundedStride,
+      long rows,
+      int heads,
+      int headSize) {}
+
+  /// Rounds heads, or restores rounded ones. Numbers that rounding made larger than the largest of
+  /// their type are restored as that.
+  public void recode(GpuStream stream, Heads heads, boolean rounds) {
+    long count = heads.rows * heads.heads;
+    if (count > 0) {
+      int blocks = (int) Math.min(mostBlocks, Math.ceilDiv(count, MERGE_ROWS));
+      kernel(rounds ? ROUND : RESTORE)
+          .launch(
+              stream,
+              blocks,
+              MERGE_THREADS,
+              0,
+              heads.wide,
+              heads.wideStride,
+              heads.type.code(),
+              heads.rounded,
+              heads.roundedStride,
+              count,
+              heads.heads,
+              heads.headSize);
     }
   }
 

@@ -5,5 +5,6 @@
 #include "attention.cuh"
 #include "attention_plain.cuh"
 #include "attention_merge.cuh"
+#include "attention_recode.cuh"
 #include "attention_fold.cuh"
 #include "attention_gradient.cuh"

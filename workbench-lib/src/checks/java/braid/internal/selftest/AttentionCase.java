@@ -246,6 +246,9 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     if (random.nextInt(4) == 0) {
       spec = spec.scale(0.25f);
     }
+    if (random.nextInt(4) == 0) {
+      spec = spec.exchanged(DType.FP8_E4M3);
+    }
     if (isPacked) {
       spec = packed(random, spec);
     }
@@ -311,8 +314,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
             spec.scale()),
         mask,
         PlainAttention.numbers(columns, query),
-        PlainAttention.numbers(kvColumns, key),
-        PlainAttention.numbers(kvColumns, value));
+        PlainAttention.numbers(kvColumns, spec.isRounded() ? RoundedHeads.of(spec, key) : key),
+        PlainAttention.numbers(kvColumns, spec.isRounded() ? RoundedHeads.of(spec, value) : value));
   }
 
   /// Returns the errors of a GPU, which rounds weights to a 16-bit type.
@@ -454,24 +457,32 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
         .toList();
   }
 
-  /// Returns the inputs of a round: small integers, or halves of them. Keys, values and gradients
-  /// of the output are NaN for padding, which nobody may see.
+  /// Returns the inputs of a round: small integers, or halves of them, and other fractions of keys
+  /// and values that are rounded. Keys, values and gradients of the output are NaN for padding,
+  /// which nobody may see.
   private Inputs inputs(int round) {
     var sequences = sequences(spec);
     return new Inputs(
         this,
         round,
         numbers(1000L * round, spec.heads(), FRACTION, new int[spec.sequence()]),
-        numbers(1000L * round + 1, spec.kvHeads(), FRACTION, sequences),
-        numbers(1000L * round + 2, spec.kvHeads(), 1, sequences),
+        numbers(1000L * round + 1, spec.kvHeads(), fraction(FRACTION), sequences),
+        numbers(1000L * round + 2, spec.kvHeads(), fraction(1), sequences),
         numbers(1000L * round + 3, spec.heads(), FRACTION, sequences));
+  }
+
+  private float fraction(float otherwise) {
+    return spec.isRounded() ? otherwise * 0.85f : otherwise;
   }
 
   private float[] numbers(long seed, int heads, float factor, int[] sequences) {
     int columns = heads * spec.headSize();
     var numbers = new float[spec.sequence() * columns];
     for (int i = 0; i < numbers.length; i++) {
-      numbers[i] = sequences[i / columns] < 0 ? Float.NaN : factor * Integers.at(seed, i);
+      numbers[i] =
+          sequences[i / columns] < 0
+              ? Float.NaN
+              : spec.dtype().round(factor * Integers.at(seed, i));
     }
     return numbers;
   }

@@ -6,6 +6,7 @@ import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionMerge;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
+import braid.internal.work.Recoding;
 import braid.internal.work.Reduction;
 import braid.internal.work.Transfer;
 import braid.internal.work.Work;
@@ -47,6 +48,8 @@ public interface Stream extends AutoCloseable {
   default void copyLocal(Work work, MemorySegment from, MemorySegment to) {
     copyLocal(work, Transfer.of(from, to));
   }
+
+  void recode(Work work, Recoding recoding);
 
   /// Sets memory of this rank to zero.
   void zero(Work work, MemorySegment memory);

@@ -17,6 +17,7 @@ import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionMerge;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
+import braid.internal.work.Recoding;
 import braid.internal.work.Reduction;
 import braid.internal.work.Transfer;
 import braid.internal.work.Work;
@@ -302,6 +303,12 @@ final class CudaStream implements Stream {
   public void attendGradient(Work work, AttentionGradientBlock gradient) {
     device.gpu().use();
     enqueue(work, device.attender().prepare(gradient, scratch), gradient.flops());
+  }
+
+  @Override
+  public void recode(Work work, Recoding recoding) {
+    device.gpu().use();
+    enqueue(work, Stage.LOCAL, recoding.bytes(), 0, device.attender().prepare(recoding));
   }
 
   @Override

@@ -177,6 +177,7 @@ final class HostAttention implements AutoCloseable {
           new Blas.Factor(scoreMemory, keys, false),
           factor(value, from, kvHead, false),
           new Blas.Sum(rows, headSize, keys, 1, 0, productMemory));
+      leaveOutUnseen(block, row, rows, from, keys, scoreMemory, value, kvHead, productMemory);
       int count = rows * headSize;
       MemorySegment.copy(productMemory, ValueLayout.JAVA_FLOAT, 0, products, 0, count);
       for (int i = 0; i < count; i++) {
@@ -237,6 +238,39 @@ final class HostAttention implements AutoCloseable {
     long skipped = (long) row * matrix.stride() + column;
     return new Blas.Factor(
         matrix.segment().asSlice(skipped * Float.BYTES), matrix.stride(), transposed);
+  }
+
+  /// Computes products of a tile's weights and keys or values again that are not finite: a NaN or
+  /// infinity of a key that the row does not see remains when it is multiplied by a weight of 0.
+  static void leaveOutUnseen(
+      AttentionBlock block,
+      int row,
+      int rows,
+      int from,
+      int keys,
+      MemorySegment weights,
+      Matrix factor,
+      int kvHead,
+      MemorySegment products) {
+    int headSize = block.spec().headSize();
+    for (int i = 0; i < rows; i++) {
+      int seen = Math.max(0, block.firstSeen(row + i) - from);
+      int unseen = Math.min(keys, block.endSeen(row + i) - from);
+      for (int column = 0; column < headSize; column++) {
+        long product = (long) i * headSize + column;
+        if (Float.isFinite(products.getAtIndex(ValueLayout.JAVA_FLOAT, product))) {
+          continue;
+        }
+        float sum = 0;
+        for (int j = seen; j < unseen; j++) {
+          long number = (long) (from + j) * factor.stride() + kvHead * headSize + column;
+          sum +=
+              weights.getAtIndex(ValueLayout.JAVA_FLOAT, (long) i * keys + j)
+                  * factor.segment().getAtIndex(ValueLayout.JAVA_FLOAT, number);
+        }
+        products.setAtIndex(ValueLayout.JAVA_FLOAT, product, sum);
+      }
+    }
   }
 
   private static void store(float[] from, int position, int count, Matrix to, long index) {

@@ -245,6 +245,8 @@ final class HostAttentionGradient implements AutoCloseable {
           new Blas.Factor(changeMemory, keys, false),
           factor(key, from, kvHead, false),
           new Blas.Sum(rows, headSize, keys, 1, 0, queryMemory));
+      HostAttention.leaveOutUnseen(
+          gradient.block(), row, rows, from, keys, changeMemory, key, kvHead, queryMemory);
       store(queryMemory, rows, gradient.queryGradient(), row, head * headSize, true);
     }
 

@@ -15,6 +15,7 @@ import braid.internal.work.AttentionMerge;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
+import braid.internal.work.Recoding;
 import braid.internal.work.Reduction;
 import braid.internal.work.Transfer;
 import braid.internal.work.Work;
@@ -145,6 +146,11 @@ final class HostStream implements Stream {
   public void copyLocal(Work work, Transfer transfer) {
     compute(
         work, Stage.LOCAL, transfer.bytes(), 0, () -> RemoteWindow.move(work::toString, transfer));
+  }
+
+  @Override
+  public void recode(Work work, Recoding recoding) {
+    compute(work, Stage.LOCAL, recoding.bytes(), 0, () -> HeadRounding.run(recoding));
   }
 
   @Override

@@ -8,6 +8,16 @@ import java.util.stream.IntStream;
 
 /// Parts of an attention as numbers: of this rank's tokens, or of the whole sequence by position.
 record SequenceParts(Plan plan, Peers peers, AttentionSpec spec) {
+  private static final double LEAST_SCALE = 0x1p-100;
+
+  /// Largest number of e4m3, and its least positive one.
+  private static final double LARGEST_ROUNDED = 448;
+
+  private static final double LEAST_ROUNDED = 0x1p-9;
+
+  /// Last place of a number with 4 significant bits ÷ that of a double.
+  private static final double SIGNIFICANCE = 0x1p49;
+
   /// Returns this rank's numbers of a part.
   float[] loaded(Part part) {
     var matrix = plan.matrix(part.tensor(spec));
@@ -49,7 +59,40 @@ record SequenceParts(Plan plan, Peers peers, AttentionSpec spec) {
             (int) run.length() * columns);
       }
     }
+    if (spec.isRounded() && (part == Part.KEY || part == Part.VALUE)) {
+      round(all);
+    }
     return all;
+  }
+
+  /// Rounds heads as [AttentionSpec#exchanged] says, by plain arithmetic.
+  private void round(float[] numbers) {
+    int headSize = spec.headSize();
+    for (int head = 0; head < numbers.length; head += headSize) {
+      double largest = 0;
+      for (int i = head; i < head + headSize; i++) {
+        largest = Math.max(largest, Math.abs((double) numbers[i]));
+      }
+      double scale = LEAST_SCALE;
+      while (largest > LARGEST_ROUNDED * scale && !Double.isInfinite(scale)) {
+        scale *= 2;
+      }
+      boolean finite = Double.isFinite(largest);
+      for (int i = head; i < head + headSize; i++) {
+        double scaled = numbers[i] / scale;
+        double step = Math.max(Math.ulp(scaled) * SIGNIFICANCE, LEAST_ROUNDED);
+        double rounded = Math.rint(scaled / step) * step * scale;
+        numbers[i] = finite ? (float) Math.clamp(rounded, -largest(), largest()) : Float.NaN;
+      }
+    }
+  }
+
+  private double largest() {
+    return switch (spec.dtype()) {
+      case BF16 -> 0x1.fep127;
+      case FP16 -> 65504;
+      default -> Float.MAX_VALUE;
+    };
   }
 
   private Tokens tokens(int rank) {

@@ -11,6 +11,7 @@ import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
+import braid.internal.work.Recoding;
 import braid.internal.work.Reduction;
 import braid.internal.work.Transfer;
 import braid.internal.work.Work;
@@ -113,6 +114,14 @@ public final class Executor {
         new Work(step.chunk(), () -> text(step) + " of " + label.get(), () -> shortName(step));
     return switch (step) {
       case Step.Copy copy -> copy(copy, stream, work);
+      case Step.Recode recode -> {
+        var each =
+            recode.moves().stream()
+                .map(
+                    move -> new Recoding(matrix(move.from()), matrix(move.to()), recode.headSize()))
+                .toList();
+        yield () -> each.forEach(recoding -> stream.recode(work, recoding));
+      }
       case Step.Gemm gemm -> gemm(gemm, stream, work);
       case Step.Reduce reduce -> {
         var reduction =

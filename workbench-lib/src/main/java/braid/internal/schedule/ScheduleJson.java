@@ -26,7 +26,7 @@ final class ScheduleJson {
     RecordJson json() {
       return new RecordJson()
           // Earlier versions fused nothing, and had no groups.
-          .leavingOut(AttentionSpec.class, Map.of("fused", Fused.NONE))
+          .leavingOut(AttentionSpec.class, Map.of("fused", Fused.NONE, "isRounded", false))
           .leavingOut(Overlap.class, Map.of("groupRanks", 0))
           .naming(Buffer.class, RecordJson.byName(buffers.stream(), Buffer::name))
           .naming(Flag.class, RecordJson.byName(flags.stream(), Flag::name))

@@ -22,6 +22,7 @@ import braid.schedule.Step.Merge;
 import braid.schedule.Step.Move;
 import braid.schedule.Step.Partial;
 import braid.schedule.Step.Prepare;
+import braid.schedule.Step.Recode;
 import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Tile;
@@ -184,7 +185,7 @@ final class Declarations {
 
   private static boolean takesSomeColumns(Step step, Region region) {
     return switch (step) {
-      case Copy _ -> true;
+      case Copy _, Recode _ -> true;
       case Reduce reduce -> reduce.finish().equals(Finish.NONE);
       case Attend attend -> !isOf(attend.result(), region);
       case AttendGradient gradient -> !isOf(gradient.block().result(), region);
@@ -218,6 +219,7 @@ final class Declarations {
   private void checkSizes(Step step) {
     switch (step) {
       case Copy copy -> copy.moves().forEach(this::checkMove);
+      case Recode recode -> recode.moves().forEach(move -> checkRecoding(move, recode));
       case Gemm gemm -> gemm.tiles().forEach(tile -> checkTile(gemm, tile));
       case Reduce reduce -> {
         reduce.parts().forEach(part -> checkShapes(part, reduce.output()));
@@ -254,6 +256,36 @@ final class Declarations {
           transposed ? from : to, transposed ? to : from);
     }
     checkTypes(from, to, "a copy converts nothing");
+  }
+
+  private void checkRecoding(Move move, Recode recode) {
+    var from = move.from();
+    var to = move.to();
+    var wide = recode.rounds() ? from : to;
+    var narrow = recode.rounds() ? to : from;
+    var type = narrow.buffer().dtype();
+    if (type != DType.FP8_E4M3 || wide.buffer().dtype().isFp8()) {
+      finding(
+          "%s is %s and %s is %s; round to fp8_e4m3 or restore from it",
+          from, from.buffer().dtype(), to, to.buffer().dtype());
+    }
+    if (!move.isLocal()) {
+      finding("%s and %s are of two ranks; recode first and copy the rounded heads", from, to);
+    }
+    check("rows", from, from.rows(), to, to.rows());
+    int headSize = recode.headSize();
+    if (headSize < 1
+        || wide.columns() % headSize != 0
+        || narrow.columns() != Recode.rounded(wide.columns(), headSize)) {
+      finding(
+          "heads of %d numbers take %d columns when rounded, 4 of them for the scale, but %s has %d columns and %s has %d",
+          headSize,
+          headSize < 1 ? 0 : Recode.rounded(headSize, headSize),
+          wide,
+          wide.columns(),
+          narrow,
+          narrow.columns());
+    }
   }
 
   private void checkTile(Gemm gemm, Tile tile) {

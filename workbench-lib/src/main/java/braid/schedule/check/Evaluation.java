@@ -5,6 +5,7 @@ import braid.model.Tokens;
 import braid.schedule.Finish;
 import braid.schedule.Part;
 import braid.schedule.Region;
+import braid.schedule.Slice;
 import braid.schedule.Step;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
@@ -17,6 +18,7 @@ import braid.schedule.Step.Merge;
 import braid.schedule.Step.Move;
 import braid.schedule.Step.Partial;
 import braid.schedule.Step.Prepare;
+import braid.schedule.Step.Recode;
 import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
@@ -25,6 +27,7 @@ import braid.schedule.check.Value.Applied;
 import braid.schedule.check.Value.Attended;
 import braid.schedule.check.Value.Product;
 import braid.schedule.check.Value.Repeated;
+import braid.schedule.check.Value.Rounded;
 import braid.schedule.check.Value.Together;
 import java.util.ArrayList;
 import java.util.List;
@@ -49,6 +52,7 @@ final class Evaluation {
   void run(Step step) {
     switch (step) {
       case Copy copy -> copy.moves().forEach(this::copy);
+      case Recode recode -> recode.moves().forEach(move -> recode(move, recode));
       case Gemm gemm -> multiply(gemm);
       case Reduce reduce ->
           finish(
@@ -85,6 +89,31 @@ final class Evaluation {
       var to = move.to().columns(from.columnSlice().shifted(distance));
       write(to, Piece.moved(flow.read(number, from, flow.readsOutputs()), from, to));
     }
+  }
+
+  private void recode(Move move, Recode step) {
+    var from = move.from();
+    var to = move.to();
+    var heads = Piece.moved(read(from), from, to.columns(new Slice(0, 0)));
+    var recoded =
+        Piece.mapped(
+            heads,
+            value -> {
+              if (step.rounds()) {
+                return new Rounded(value, step.headSize(), 0);
+              }
+              if (value instanceof Rounded rounded) {
+                return rounded.restored();
+              }
+              if (value.isKnown()) {
+                flow.report(
+                    number,
+                    " restores %s, which was not rounded; round it before it is sent"
+                        .formatted(from));
+              }
+              return value;
+            });
+    write(to, recoded.stream().map(each -> each.moved(0, to.column())).toList());
   }
 
   private void multiply(Gemm gemm) {

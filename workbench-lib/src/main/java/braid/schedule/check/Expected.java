@@ -25,6 +25,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
 import java.util.function.IntToLongFunction;
+import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -259,8 +260,8 @@ final class Expected {
     if (!findings.isEmpty()) {
       return;
     }
-    var queryBlocks = blocks(spec, queries);
-    var keyBlocks = blocks(spec, keys);
+    var queryBlocks = blocks(spec, queries, UnaryOperator.identity());
+    var keyBlocks = blocks(spec, keys, value -> used(spec, value));
     for (int rank = 0; rank < ranks; rank++) {
       for (var run : Tokens.of(spec, ranks, rank).consecutive()) {
         for (int i = 0; i < parts.size(); i++) {
@@ -268,7 +269,8 @@ final class Expected {
           var result = out.get(i).get(rank);
           var row = new ArrayList<Value>();
           for (var own : ofKeys ? keys : queries) {
-            row.add(own.get(rank).seenBy(result));
+            var value = own.get(rank).seenBy(result);
+            row.add(ofKeys ? used(spec, value) : value);
           }
           outputs.add(
               new Output(
@@ -286,6 +288,11 @@ final class Expected {
     }
   }
 
+  /// Returns a key or value as attention uses it.
+  private static Value used(AttentionSpec spec, Value given) {
+    return spec.isRounded() ? new Applied(Value.Function.ROUNDED, given) : given;
+  }
+
   /// Returns the rows of a part by rank: columns of a fused tensor's port.
   private List<PortRows> columns(
       Part part, Problem problem, AttentionSpec spec, Schedule schedule) {
@@ -298,14 +305,15 @@ final class Expected {
   }
 
   /// Returns the rows of all ranks by position in the sequence.
-  private List<Piece> blocks(AttentionSpec spec, List<List<PortRows>> parts) {
+  private List<Piece> blocks(
+      AttentionSpec spec, List<List<PortRows>> parts, UnaryOperator<Value> used) {
     var blocks = new ArrayList<Piece>();
     for (int rank = 0; rank < ranks; rank++) {
       for (var run : Tokens.of(spec, ranks, rank).consecutive()) {
         var row = new ArrayList<Value>();
         for (var part : parts) {
           var own = part.get(rank);
-          row.add(own.atDistance(own.region().row() + run.row() - run.first()));
+          row.add(used.apply(own.atDistance(own.region().row() + run.row() - run.first())));
         }
         blocks.add(new Piece(new Slice(run.first(), run.length()), new Together(row)));
       }

@@ -3,6 +3,7 @@ package braid.schedule.check;
 import braid.model.AttentionSpec;
 import braid.schedule.Part;
 import braid.schedule.Slice;
+import braid.schedule.Step;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -70,7 +71,9 @@ sealed interface Value {
     GELU("lacks its gelu", "has a gelu too much"),
     /// Divides by the scale of an FP8 output.
     RESCALED(
-        "is not divided by the output's scale", "is divided by the output's scale once too often");
+        "is not divided by the output's scale", "is divided by the output's scale once too often"),
+    /// Rounds heads to e4m3.
+    ROUNDED("is not rounded to e4m3", "is rounded to e4m3 but must not be");
 
     private final String missing;
     private final String extra;
@@ -82,6 +85,17 @@ sealed interface Value {
   }
 
   record Applied(Function function, Value value) implements Value {}
+
+  /// Rounded heads, as they are exchanged.
+  ///
+  /// @param value what was rounded, in columns from 0 on
+  /// @param columns distance of the rounded columns from column 0
+  record Rounded(Value value, int headSize, long columns) implements Value {
+    Value restored() {
+      long head = Step.Recode.rounded(headSize, headSize);
+      return new Applied(Function.ROUNDED, value.moved(0, columns / head * headSize));
+    }
+  }
 
   /// The result of attention, or of its backward pass, for a row of queries by some keys and
   /// values, or for a row of key and value by some queries.
@@ -267,6 +281,8 @@ sealed interface Value {
               scales);
       case Sum sum -> sum.mapped(term -> term.moved(rows, columns));
       case Applied(var function, var value) -> new Applied(function, value.moved(rows, columns));
+      case Rounded(var value, int headSize, long distance) ->
+          new Rounded(value.moved(rows, 0), headSize, distance + columns);
       case Attended attended -> attended.movedBy(rows, columns);
       case Together(var parts) ->
           new Together(parts.stream().map(each -> each.moved(rows, columns)).toList());
@@ -279,7 +295,7 @@ sealed interface Value {
       case Product(var row, var weight, int scales) when scales != Product.UNSCALED ->
           new Product(row, weight, scales + 1);
       case Sum sum -> sum.mapped(Value::scaled);
-      case Rows _, Repeated _, Product _, Applied _, Attended _, Together _ -> this;
+      case Rows _, Repeated _, Product _, Applied _, Rounded _, Attended _, Together _ -> this;
     };
   }
 
@@ -291,6 +307,7 @@ sealed interface Value {
       case Product(var row, var weight, int _) -> row.isKnown() && areKnown(weight);
       case Sum sum -> sum.terms().keySet().stream().allMatch(Value::isKnown);
       case Applied applied -> applied.value().isKnown();
+      case Rounded rounded -> rounded.value().isKnown();
       case Attended attended -> attended.row().isKnown() && areKnown(attended.others());
       case Together together -> together.parts().stream().allMatch(Value::isKnown);
     };
@@ -320,7 +337,9 @@ sealed interface Value {
           switch (function) {
             case GELU -> "gelu(%s)".formatted(value.text(rows));
             case RESCALED -> "(%s) / output scale".formatted(value.text(rows));
+            case ROUNDED -> "rounded(%s)".formatted(value.text(rows));
           };
+      case Rounded rounded -> "rounded heads of " + rounded.value().text(rows);
       case Attended attended -> attended.attendedText(rows);
       case Together(var parts) ->
           parts.stream().map(each -> each.text(rows)).collect(Collectors.joining(" with "));

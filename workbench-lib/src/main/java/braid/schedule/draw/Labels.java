@@ -81,6 +81,7 @@ public final class Labels {
           isFilled(attend) ? named("attend", attend, Set.of()) : "attend own";
       case Step.AttendGradient gradient ->
           isFilled(gradient.block()) ? named("backward", gradient, Set.of()) : "backward own";
+      case Step.Recode recode -> named(recode.rounds() ? "round" : "restore", recode, Set.of());
       case Step.Reduce reduce -> named("sum", reduce, Set.of());
       case Step.LibraryCall call -> call.collective().toString();
       case Step.Wait wait -> named("wait", wait, Set.of(wait.from()));

@@ -249,6 +249,7 @@ final class AttentionGradientPlanner {
     /// attend-0            | backward own | backward 1 |
     /// ```
     void write() {
+      others.round(lanes.getFirst());
       if (how.method() == Method.UNFUSED) {
         var first = lanes.getFirst();
         for (int unit = 0; unit < units.size(); unit++) {
@@ -328,6 +329,7 @@ final class AttentionGradientPlanner {
 
     private void attend(int unit) {
       var lane = lane(unit);
+      others.restore(lane, unit);
       for (var block : units.get(unit).together()) {
         blocks
             .get(lanes.indexOf(lane))

@@ -158,6 +158,7 @@ final class AttentionPlanner {
     /// attend-0            | attend own | attend 1 |
     /// ```
     void write() {
+      others.round(lanes.getFirst());
       if (how.method() == Method.UNFUSED) {
         for (int unit = 0; unit < units.size(); unit++) {
           others.fetch(unit);
@@ -187,6 +188,7 @@ final class AttentionPlanner {
 
     private void attend(int unit) {
       if (!units.get(unit).seen().isEmpty()) {
+        others.restore(lane(unit), unit);
         for (var keys : units.get(unit).together()) {
           attend(lane(unit), unit + 1, keys, others.keys(unit));
         }

@@ -34,7 +34,12 @@ final class FetchedKeys {
   private final AttentionSpec spec;
   private final ContextParallel how;
   private final int ranks;
+  private final ExchangedKeys exchanged;
+
+  /// Each rank's own keys and values, as it sends them, and as it uses them.
   private final KeyValue kv;
+
+  private final KeyValue own;
 
   /// The rank's own keys and values, as a library sends them.
   private final KeyValue outgoing;
@@ -50,6 +55,9 @@ final class FetchedKeys {
 
   /// One pair of buffers per unit in flight in a ring, or one for the sequence.
   private final List<KeyValue> slots = new ArrayList<>();
+
+  /// By slot, the fetched keys and values as they are used.
+  private final List<KeyValue> used = new ArrayList<>();
 
   /// Tokens and fetched units, by rank.
   private final List<Tokens> tokens;
@@ -75,19 +83,21 @@ final class FetchedKeys {
     }
   }
 
-  /// @param own each rank's own keys and values
+  /// @param given each rank's own keys and values
   /// @param gradients true if gradients of what was fetched are returned
   FetchedKeys(
       AttentionSpec spec,
       ContextParallel how,
       Schedule.Builder builder,
-      KeyValue own,
+      KeyValue given,
       int ranks,
       boolean gradients) {
     this.spec = spec;
     this.how = how;
     this.ranks = ranks;
-    kv = own;
+    exchanged = new ExchangedKeys(spec, builder, given);
+    kv = exchanged.sent();
+    own = exchanged.restored(kv);
     comm = AttentionLanes.communication(builder, "comm", how);
     tokens = IntStream.range(0, ranks).mapToObj(rank -> Tokens.of(spec, ranks, rank)).toList();
     route =
@@ -110,6 +120,7 @@ final class FetchedKeys {
             .orElseGet(() -> IntStream.range(0, ranks).mapToObj(this::slotRows).toList());
     for (int slot = 0; slot < slots(); slot++) {
       slots.add(slot(builder, slot));
+      used.add(exchanged.restored(slots.getLast()));
     }
     outgoing = byLibrary && kv.areFused() ? contiguous(builder) : kv;
   }
@@ -132,13 +143,13 @@ final class FetchedKeys {
           buffer(builder, "fetched kv " + slot, shapes(rows::get, kv.both().columns())));
     }
     return KeyValue.of(
-        buffer(builder, "fetched key " + slot, shapes()),
-        buffer(builder, "fetched value " + slot, shapes()));
+        buffer(builder, "fetched key " + slot, shapes(rows::get, kv.key().columns())),
+        buffer(builder, "fetched value " + slot, shapes(rows::get, kv.value().columns())));
   }
 
   private Buffer buffer(Schedule.Builder builder, String name, List<Shape> shapes) {
     boolean symmetric = route.isPresent() || LibraryLane.needsSymmetric(how.transport());
-    var buffer = new Buffer(name, spec.dtype(), shapes, symmetric, false);
+    var buffer = new Buffer(name, kv.key().dtype(), shapes, symmetric, false);
     // No symmetric memory is empty.
     return route.isPresent() && rows.getFirst() == 0 ? buffer : builder.add(buffer);
   }
@@ -162,9 +173,9 @@ final class FetchedKeys {
         .orElse(0);
   }
 
-  /// Returns the shapes of a slot.
+  /// Returns the shapes of a slot's keys as they are used.
   List<Shape> shapes() {
-    return shapes(rows::get, kv.key().columns());
+    return shapes(rows::get, own.key().columns());
   }
 
   private List<Shape> shapes(IntToLongFunction rowsOf, long columns) {
@@ -176,9 +187,9 @@ final class FetchedKeys {
     return how.method() == Method.RING ? how.streams() + 1 : 1;
   }
 
-  /// Returns the rank's own keys and values, by rank.
+  /// Returns the rank's own keys and values as it uses them, by rank.
   KeyValue own() {
-    return kv;
+    return own;
   }
 
   Lane comm() {
@@ -338,9 +349,25 @@ final class FetchedKeys {
       return units;
     }
 
-    /// Returns the keys and values of a unit.
+    /// Returns the keys and values of a unit as they are used.
     KeyValue keys(int unit) {
-      return slots.size() == 1 ? slots.getFirst() : slots.get(turns.slot(unit));
+      return used.get(slot(unit));
+    }
+
+    private int slot(int unit) {
+      return slots.size() == 1 ? 0 : turns.slot(unit);
+    }
+
+    /// Rounds the rank's own keys and values if they are exchanged so.
+    void round(Lane lane) {
+      exchanged.round(program, lane);
+      exchanged.restoreOwn(program, lane, own);
+    }
+
+    /// Restores a fetched unit that was rounded.
+    void restore(Lane lane, int unit) {
+      var rows = Slice.joined(units.get(unit).keys().stream().map(Piece::fetchedRows).toList());
+      exchanged.restore(program, lane, unit + 1, slots.get(slot(unit)), keys(unit), rows);
     }
 
     /// Fetches a unit from its owners, or from the predecessor in the ring.
@@ -399,7 +426,7 @@ final class FetchedKeys {
             unit.keys().stream()
                 .filter(piece -> piece.source() == owner)
                 .map(piece -> new KeyValue.Rows(piece.rows(), piece.fetchedRows()));
-        moves.addAll(kv.moves(owner, rows.toList(), keys(number), rank));
+        moves.addAll(kv.moves(owner, rows.toList(), slots.get(slot(number)), rank));
       }
       return moves;
     }
@@ -415,7 +442,7 @@ final class FetchedKeys {
                   piece ->
                       new KeyValue.Rows(
                           first ? piece.rows() : piece.fetchedRows(), piece.fetchedRows()));
-      return from.moves(previous, rows.toList(), keys(number), rank);
+      return from.moves(previous, rows.toList(), slots.get(slot(number)), rank);
     }
 
     /// Returns the number of a unit at the predecessor.

@@ -35,10 +35,16 @@ final class HeadExchange {
   private final int sharing;
 
   private final Schedule.Builder builder;
+  private final ExchangedKeys exchanged;
+
+  /// Each rank's own keys and values, as it sends them.
   private final KeyValue kv;
 
   /// Keys and values: one pair of buffers per unit in flight.
   private final List<KeyValue> fetched = new ArrayList<>();
+
+  /// The same keys and values as they are used.
+  private final List<KeyValue> used = new ArrayList<>();
 
   /// Tensors that are fetched besides keys and values, and results.
   private final List<Divided> gathered = new ArrayList<>();
@@ -69,15 +75,21 @@ final class HeadExchange {
   }
 
   HeadExchange(
-      AttentionSpec spec, ContextParallel how, Schedule.Builder builder, KeyValue kv, int ranks) {
+      AttentionSpec spec,
+      ContextParallel how,
+      Schedule.Builder builder,
+      KeyValue given,
+      int ranks) {
     this.spec = spec;
     this.ranks = ranks;
     this.splits = how.splits();
     this.sharing = how.headRanks(ranks);
     this.builder = builder;
-    this.kv = kv;
+    exchanged = new ExchangedKeys(spec, builder, given);
+    kv = exchanged.sent();
     for (int slot = 0; slot < Math.min(how.streams() + 1, splits * groups()); slot++) {
-      fetched.add(keys("fetched ", slot, spec.dtype()));
+      fetched.add(keys("fetched ", slot, kv.key().dtype(), columns(kv.key())));
+      used.add(exchanged.restored(fetched.getLast()));
     }
     comm = AttentionLanes.communication(builder, "comm", how);
     lanes = AttentionLanes.compute(builder, how);
@@ -97,14 +109,18 @@ final class HeadExchange {
     return fetched.size();
   }
 
+  /// Adds a pair of buffers for the gradients of any unit's keys and values.
+  KeyValue gradients(int slot) {
+    return keys("gradient of fetched ", slot, DType.FP32, used.getFirst().key().columns());
+  }
+
   /// Adds a pair of buffers with the rows of any unit.
-  KeyValue keys(String prefix, int slot, DType dtype) {
+  private KeyValue keys(String prefix, int slot, DType dtype, long columns) {
     var rows =
         LongStream.range(0, ranks)
             .map(rank -> units((int) rank).stream().mapToLong(Unit::rows).max().orElse(0))
             .boxed()
             .toList();
-    long columns = columns(kv.key());
     return KeyValue.of(
         buffer("%skey %d".formatted(prefix, slot), dtype, rows, columns),
         buffer("%svalue %d".formatted(prefix, slot), dtype, rows, columns));
@@ -238,9 +254,20 @@ final class HeadExchange {
       return units;
     }
 
-    /// Returns the keys and values of a unit.
+    /// Returns the keys and values of a unit as they are used.
     KeyValue keys(int unit) {
-      return fetched.get(slot(unit));
+      return used.get(slot(unit));
+    }
+
+    /// Rounds the rank's own keys and values if they are exchanged so.
+    void round() {
+      exchanged.round(program, lane(0));
+    }
+
+    /// Restores a fetched unit that was rounded.
+    void restore(int unit) {
+      var rows = List.of(new Slice(0, units.get(unit).rows()));
+      exchanged.restore(program, lane(unit), unit + 1, fetched.get(slot(unit)), keys(unit), rows);
     }
 
     int slot(int unit) {
@@ -286,7 +313,7 @@ final class HeadExchange {
     /// Returns the moves of one rank's tokens that are in a unit.
     private List<Move> moves(int number, int source) {
       var unit = units.get(number);
-      var keys = keys(number);
+      var keys = fetched.get(slot(number));
       var moves = new ArrayList<Move>();
       for (var run : Tokens.of(spec, ranks, source).runs()) {
         if (isOwn(unit)) {

@@ -2,7 +2,6 @@ package braid.schedule.plan;
 
 import braid.model.AttentionGradientSpec;
 import braid.model.ContextParallel;
-import braid.model.DType;
 import braid.schedule.Finish;
 import braid.schedule.Goal;
 import braid.schedule.Lane;
@@ -59,7 +58,7 @@ final class UlyssesGradientPlanner {
             heads.returned(results.keys().value()));
     sums = heads.groups() > 1 ? gradients.stream().map(heads::sums).toList() : gradients;
     for (int slot = 0; slot < heads.slots() && heads.groups() > 1; slot++) {
-      parts.add(heads.keys("gradient of fetched ", slot, DType.FP32));
+      parts.add(heads.gradients(slot));
     }
     returnedGradients =
         new ReturnedGradients(
@@ -143,6 +142,7 @@ final class UlyssesGradientPlanner {
     ///                                         ^ landed 1 @2
     /// ```
     void write() {
+      own.round();
       for (int unit = 0; unit < units.size(); unit++) {
         own.fetch(unit);
         attend(unit);
@@ -156,6 +156,7 @@ final class UlyssesGradientPlanner {
     }
 
     private void attend(int number) {
+      own.restore(number);
       var unit = units.get(number);
       var gradients = own.isOwn(unit) ? sums(unit.split()) : parts.get(own.slot(number));
       blocks

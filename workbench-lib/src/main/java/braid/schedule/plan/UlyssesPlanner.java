@@ -81,6 +81,7 @@ final class UlyssesPlanner {
     /// attend-0  | copy 1     | attend 1 | attend 2 | copy 2    |
     /// ```
     void write() {
+      own.round();
       for (int unit = 0; unit < units.size(); unit++) {
         own.fetch(unit);
         attend(unit);
@@ -96,6 +97,7 @@ final class UlyssesPlanner {
     /// Computes the attention of all queries that see any key of a unit. Rounds the output after
     /// the last unit of a split.
     private void attend(int number) {
+      own.restore(number);
       var unit = units.get(number);
       int split = unit.split();
       var keys = own.keys(number);

@@ -26,6 +26,7 @@ import braid.schedule.Step.Mark;
 import braid.schedule.Step.Merge;
 import braid.schedule.Step.Move;
 import braid.schedule.Step.Prepare;
+import braid.schedule.Step.Recode;
 import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
@@ -200,6 +201,7 @@ final class SimulatedRun {
           case Copy copy -> copy.moves().size() * costs.launchCopy();
           case Gemm gemm ->
               (machine.compute().batched() ? 1 : gemm.tiles().size()) * costs.launchCompute();
+          case Recode recode -> recode.moves().size() * costs.launchCompute();
           case Reduce _, Zero _, Attend _, AttendGradient _, Merge _ -> costs.launchCompute();
           case Prepare prepare -> converts(prepare) ? costs.launchCompute() : 0;
           case Signal _, Wait _ -> costs.launchSignal();
@@ -225,6 +227,8 @@ final class SimulatedRun {
           }
         }
       }
+      case Recode recode ->
+          as.compute(memory(Stage.LOCAL, recode.bytes(), machine.compute().reduceBytes()));
       case Gemm gemm -> as.compute(gemm(gemm));
       case Reduce reduce -> {
         read(reduce, rank, as);

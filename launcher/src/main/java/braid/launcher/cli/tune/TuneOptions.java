@@ -51,6 +51,13 @@ final class TuneOptions {
           "Attention: kv or qkv, the tensors that are columns of one tensor, or none. Default: none.")
   private @Nullable String fused;
 
+  @Option(
+      names = "--exchanged",
+      paramLabel = "TYPE",
+      description =
+          "Attention: fp8_e4m3 to round key and value before they are exchanged. Default: the type of the attention.")
+  private @Nullable String exchanged;
+
   @Option(names = "--backward", description = "Attention: its gradients instead.")
   private boolean backward;
 
@@ -73,6 +80,7 @@ final class TuneOptions {
         headSize == null ? "" : "--head-size",
         causal ? "--causal" : "",
         fused == null ? "" : "--fused",
+        exchanged == null ? "" : "--exchanged",
         backward ? "--backward" : "");
   }
 
@@ -91,11 +99,15 @@ final class TuneOptions {
     if (dtype == null) {
       return DType.BF16;
     }
+    return type(dtype);
+  }
+
+  private static DType type(String name) {
     try {
-      return DType.parse(dtype);
+      return DType.parse(name);
     } catch (BraidException e) {
       var shortened =
-          dtype.replaceFirst("(?i)^b(?:rain_?)?float", "bf").replaceFirst("(?i)^float", "fp");
+          name.replaceFirst("(?i)^b(?:rain_?)?float", "bf").replaceFirst("(?i)^float", "fp");
       var names = Stream.of(DType.values()).map(DType::toString).toList();
       throw new BraidException(
           "%s; did you mean %s?".formatted(e.getMessage(), Nearest.to(shortened, names)), e);
@@ -138,6 +150,11 @@ final class TuneOptions {
             () ->
                 new BraidException(
                     "--fused must be kv, qkv or none but was `%s`; try qkv".formatted(fused)));
+  }
+
+  /// Returns the type in which key and value are exchanged.
+  DType exchanged() {
+    return exchanged == null ? dtype() : type(exchanged);
   }
 
   boolean isBackward() {

@@ -144,6 +144,10 @@ record TunedProblem(Problem problem, String spec, List<Method> methods) {
       spec = spec.fused(options.fused());
       text += ".fused(Fused." + options.fused().name() + ")";
     }
+    if (options.exchanged() != options.dtype()) {
+      spec = spec.exchanged(options.exchanged());
+      text += ".exchanged(DType." + options.exchanged().name() + ")";
+    }
     return options.isBackward()
         ? new TunedProblem(spec.backward(), text + ".backward()", List.of())
         : new TunedProblem(spec, text, List.of());

@@ -6,6 +6,7 @@ import braid.internal.work.AttentionBlock;
 import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionMerge;
 import braid.internal.work.Matrix;
+import braid.internal.work.Recoding;
 import braid.model.BraidException;
 import braid.natives.cuda.Gpu;
 import braid.natives.cudnn.AttentionProblem;
@@ -290,6 +291,22 @@ public final class Attender implements AutoCloseable {
   public Launch prepare(AttentionMerge merge) {
     var arguments = Arguments.of(merge);
     return stream -> kernels.merge(stream, arguments);
+  }
+
+  public Launch prepare(Recoding recoding) {
+    var wide = recoding.wide();
+    var narrow = recoding.narrow();
+    var heads =
+        new AttentionKernels.Heads(
+            Arguments.type(wide.dtype()),
+            wide.segment().address(),
+            wide.stride(),
+            narrow.segment().address(),
+            narrow.stride(),
+            wide.rows(),
+            recoding.heads(),
+            recoding.headSize());
+    return stream -> kernels.recode(stream, heads, recoding.rounds());
   }
 
   private CudnnAttention cudnn() {
