@@ -35,6 +35,7 @@ public final class KernelChecks {
         case ATTENTION -> {
           AttentionChecks.run(bench);
           AttentionFoldChecks.run(bench);
+          AttentionRecodeChecks.run(bench);
           AttentionGradientChecks.run(bench);
         }
       }
