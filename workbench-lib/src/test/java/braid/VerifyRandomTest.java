@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.VerifiedInputs.Kind;
 import braid.internal.selftest.PipelineCase;
+import braid.internal.selftest.PipelineCases;
 import braid.internal.selftest.Programs;
 import braid.internal.selftest.Sweep;
 import braid.model.DType;
@@ -76,38 +77,48 @@ class VerifyRandomTest {
         continue;
       }
       for (var dtype : DType.values()) {
-        var any = programs.pipeline(random.nextLong(), row);
-        var spec = any.spec();
-        var output =
-            dtype.isFp8()
-                ? List.of(DType.BF16, DType.FP16, DType.FP32, DType.FP8_E4M3, DType.FP8_E5M2)
-                    .get(random.nextInt(5))
-                : random.nextInt(4) == 0 ? DType.FP32 : dtype;
-        var features = EnumSet.noneOf(Feature.class);
-        features.addAll(spec.features());
-        if (output.isFp8()) {
-          features.remove(Feature.ACCUMULATE);
+        var pipeline = drawn(programs, row, dtype, ranks, random);
+        // Some options have no effect with another type.
+        while (!PipelineCases.isPossible(pipeline.spec(), pipeline.tuning(), ranks)) {
+          pipeline = drawn(programs, row, dtype, ranks, random);
         }
-        var deeper =
-            new GemmSpec(
-                spec.pattern(),
-                spec.m(),
-                spec.n(),
-                depth(ranks, random),
-                spec.besideElements(),
-                dtype,
-                dtype,
-                output,
-                features);
         var kinds = new ArrayList<Kind>();
         for (int i = 0; i < KINDS_A_CASE; i++) {
           kinds.add(KINDS.get(random.nextInt(KINDS.size())));
         }
-        cases.add(
-            new Verified(new PipelineCase(deeper, any.tuning()), kinds, random.nextLong(1L << 40)));
+        cases.add(new Verified(pipeline, kinds, random.nextLong(1L << 40)));
       }
     }
     return cases;
+  }
+
+  /// Returns a random problem with another depth and in another type.
+  private static PipelineCase drawn(
+      Programs programs, Capabilities.Row row, DType dtype, int ranks, SplittableRandom random) {
+    var any = programs.pipeline(random.nextLong(), row);
+    var spec = any.spec();
+    var output =
+        dtype.isFp8()
+            ? List.of(DType.BF16, DType.FP16, DType.FP32, DType.FP8_E4M3, DType.FP8_E5M2)
+                .get(random.nextInt(5))
+            : random.nextInt(4) == 0 ? DType.FP32 : dtype;
+    var features = EnumSet.noneOf(Feature.class);
+    features.addAll(spec.features());
+    if (output.isFp8()) {
+      features.remove(Feature.ACCUMULATE);
+    }
+    var deeper =
+        new GemmSpec(
+            spec.pattern(),
+            spec.m(),
+            spec.n(),
+            depth(ranks, random),
+            spec.besideElements(),
+            dtype,
+            dtype,
+            output,
+            features);
+    return new PipelineCase(deeper, any.tuning());
   }
 
   private static int depth(int ranks, SplittableRandom random) {

@@ -9,24 +9,26 @@ import java.util.stream.Collectors;
 /// Type of a tensor's elements. Sums are kept in fp32 for every type; narrow types are rounded to
 /// nearest, ties to even, when stored.
 public enum DType {
-  FP32(Float.BYTES, 0x1p-23),
+  FP32(Float.BYTES, 0x1p-23, Float.MAX_VALUE),
   /// Stored as fp32; GPUs multiply it with 10 bits of fraction, the host as fp32.
-  TF32(Float.BYTES, 0x1p-10),
+  TF32(Float.BYTES, 0x1p-10, Float.MAX_VALUE),
   /// 8 bits of exponent, 7 of fraction: the range of fp32, integers exact up to 256.
-  BF16(Short.BYTES, 0x1p-7),
+  BF16(Short.BYTES, 0x1p-7, 0x1.fep127f),
   /// 5 bits of exponent, 10 of fraction: integers exact up to 2048, infinite from 65520 on.
-  FP16(Short.BYTES, 0x1p-10),
+  FP16(Short.BYTES, 0x1p-10, 65504),
   /// 4 bits of exponent, 3 of fraction: integers exact up to 16, saturated at 448, no infinity.
-  FP8_E4M3(Byte.BYTES, 0x1p-3),
+  FP8_E4M3(Byte.BYTES, 0x1p-3, 448),
   /// 5 bits of exponent, 2 of fraction: integers exact up to 8, saturated at 57344.
-  FP8_E5M2(Byte.BYTES, 0x1p-2);
+  FP8_E5M2(Byte.BYTES, 0x1p-2, 57344);
 
   private final int bytes;
   private final double epsilon;
+  private final float largest;
 
-  DType(int bytes, double epsilon) {
+  DType(int bytes, double epsilon, float largest) {
     this.bytes = bytes;
     this.epsilon = epsilon;
+    this.largest = largest;
   }
 
   /// Returns the bytes per element.
@@ -37,6 +39,11 @@ public enum DType {
   /// Returns the distance from 1 to the next larger value.
   public double epsilon() {
     return epsilon;
+  }
+
+  /// Returns the largest finite number.
+  public float largest() {
+    return largest;
   }
 
   /// Returns true for 8-bit types, whose numbers need a scale.

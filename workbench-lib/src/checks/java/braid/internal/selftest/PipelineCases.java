@@ -298,7 +298,7 @@ public final class PipelineCases {
   }
 
   /// Returns true if each option of the tuning has an effect on the problem.
-  static boolean isPossible(GemmSpec spec, Overlap tuning, int ranks) {
+  public static boolean isPossible(GemmSpec spec, Overlap tuning, int ranks) {
     try {
       tuning.check(spec, ranks);
       return true;

@@ -7,9 +7,7 @@ import java.lang.foreign.ValueLayout;
 
 /// Rounds heads to e4m3 and restores them, row by row.
 final class HeadRounding {
-  /// Largest number of e4m3, and its exponent.
-  private static final float LARGEST = 448;
-
+  /// Exponent of the largest number of e4m3.
   private static final int LARGEST_EXPONENT = 8;
 
   /// Smaller numbers have this scale too, so that no product with a scale is subnormal.
@@ -61,24 +59,15 @@ final class HeadRounding {
     }
     int exponent = Math.getExponent(largest) - LARGEST_EXPONENT;
     float scale = Math.scalb(1f, Math.max(exponent, LEAST_EXPONENT));
-    return largest / scale > LARGEST ? 2 * scale : scale;
+    return largest / scale > DType.FP8_E4M3.largest() ? 2 * scale : scale;
   }
 
   private static void restore(MemorySegment from, long at, float[] numbers, DType type) {
     float scale = from.get(ValueLayout.JAVA_FLOAT_UNALIGNED, at + numbers.length);
-    float limit = largest(type);
+    float limit = type.largest();
     for (int i = 0; i < numbers.length; i++) {
       float number = DType.FP8_E4M3.load(from, at + i) * scale;
       numbers[i] = Math.abs(number) > limit ? Math.copySign(limit, number) : number;
     }
-  }
-
-  /// Returns the largest finite number of a type.
-  private static float largest(DType type) {
-    return switch (type) {
-      case BF16 -> 0x1.fep127f;
-      case FP16 -> 65504;
-      default -> Float.MAX_VALUE;
-    };
   }
 }

@@ -1,6 +1,7 @@
 package braid.internal.pipeline;
 
 import braid.model.AttentionSpec;
+import braid.model.DType;
 import braid.model.Tokens;
 import braid.schedule.Part;
 import java.util.Arrays;
@@ -10,9 +11,7 @@ import java.util.stream.IntStream;
 record SequenceParts(Plan plan, Peers peers, AttentionSpec spec) {
   private static final double LEAST_SCALE = 0x1p-100;
 
-  /// Largest number of e4m3, and its least positive one.
-  private static final double LARGEST_ROUNDED = 448;
-
+  /// Least positive number of e4m3.
   private static final double LEAST_ROUNDED = 0x1p-9;
 
   /// Last place of a number with 4 significant bits ÷ that of a double.
@@ -68,13 +67,14 @@ record SequenceParts(Plan plan, Peers peers, AttentionSpec spec) {
   /// Rounds heads as [AttentionSpec#exchanged] says, by plain arithmetic.
   private void round(float[] numbers) {
     int headSize = spec.headSize();
+    float most = spec.dtype().largest();
     for (int head = 0; head < numbers.length; head += headSize) {
       double largest = 0;
       for (int i = head; i < head + headSize; i++) {
         largest = Math.max(largest, Math.abs((double) numbers[i]));
       }
       double scale = LEAST_SCALE;
-      while (largest > LARGEST_ROUNDED * scale && !Double.isInfinite(scale)) {
+      while (largest > DType.FP8_E4M3.largest() * scale && !Double.isInfinite(scale)) {
         scale *= 2;
       }
       boolean finite = Double.isFinite(largest);
@@ -82,17 +82,9 @@ record SequenceParts(Plan plan, Peers peers, AttentionSpec spec) {
         double scaled = numbers[i] / scale;
         double step = Math.max(Math.ulp(scaled) * SIGNIFICANCE, LEAST_ROUNDED);
         double rounded = Math.rint(scaled / step) * step * scale;
-        numbers[i] = finite ? (float) Math.clamp(rounded, -largest(), largest()) : Float.NaN;
+        numbers[i] = finite ? (float) Math.clamp(rounded, -most, most) : Float.NaN;
       }
     }
-  }
-
-  private double largest() {
-    return switch (spec.dtype()) {
-      case BF16 -> 0x1.fep127;
-      case FP16 -> 65504;
-      default -> Float.MAX_VALUE;
-    };
   }
 
   private Tokens tokens(int rank) {
