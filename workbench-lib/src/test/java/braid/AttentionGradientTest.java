@@ -251,12 +251,23 @@ class AttentionGradientTest {
     checkDifferences(2, ContextParallel.ring(), layout);
   }
 
+  @Test
+  void gradientsWithAWindowToBothSidesAreThoseOfFiniteDifferences() {
+    var spec = AttentionSpec.of(12, 4, 3).kvHeads(2).window(3);
+    checkDifferences(2, ContextParallel.ring(), spec);
+    checkDifferences(3, ContextParallel.allGatherKv(), spec.packed(0, 5, 7, 12));
+  }
+
   /// Compares with finite differences of the forward pass in double precision.
   static void checkDifferences(int ranks, ContextParallel method, TokenLayout layout) {
     int window = layout == TokenLayout.STRIPED ? 0 : 4;
     var whole = AttentionSpec.of(12, 4, 3).kvHeads(2).causal().window(window).layout(layout);
     var spec =
         AttentionTest.OF_ONE_SEQUENCE.contains(layout) ? whole : whole.packed(0, 5, 7, 10, 12);
+    checkDifferences(ranks, method, spec);
+  }
+
+  private static void checkDifferences(int ranks, ContextParallel method, AttentionSpec spec) {
     var inputs = Inputs.of(spec, 3);
     var gradient = outputGradient(spec, 3);
     var expected =

@@ -122,11 +122,14 @@ class AttentionTest {
       specs.add(plain.causal());
       specs.add(plain.causal().window(9));
       specs.add(plain.causal().window(1));
+      specs.add(plain.window(9));
+      specs.add(plain.window(1));
       specs.add(AttentionSpec.of(60, 6, 4).kvHeads(2).causal().layout(layout));
       specs.add(AttentionSpec.of(60, 4, 5).kvHeads(1).scale(0.7f).layout(layout));
       // Several tiles of rows and of keys.
       specs.add(AttentionSpec.of(701, 1, 3).causal().layout(layout));
       specs.add(AttentionSpec.of(701, 1, 3).causal().window(300).layout(layout));
+      specs.add(AttentionSpec.of(701, 1, 3).window(300).layout(layout));
     }
     var striped = AttentionSpec.of(61, 2, 8).layout(TokenLayout.STRIPED);
     specs.add(striped);
@@ -228,10 +231,8 @@ class AttentionTest {
               .fused(List.of(Fused.values()).get(random.nextInt(3)))
               .dtype(
                   List.of(DType.FP32, DType.FP32, DType.BF16, DType.FP16).get(random.nextInt(4)));
-      if (random.nextBoolean()) {
-        spec = spec.causal();
-        spec = random.nextBoolean() ? spec : spec.window(1 + random.nextInt(spec.sequence()));
-      }
+      spec = random.nextBoolean() ? spec : spec.causal();
+      spec = random.nextInt(3) > 0 ? spec : spec.window(1 + random.nextInt(spec.sequence()));
       if (random.nextBoolean()) {
         spec = PackedAttentionTest.packed(spec, random);
         var divided = spec.layout(LAYOUTS.get(random.nextInt(LAYOUTS.size())));
@@ -629,11 +630,7 @@ class AttentionTest {
     assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).kvHeads(4))
         .isInstanceOf(BraidException.class)
         .hasMessage("kvHeads must divide heads but were 4 of 6; try kvHeads(3)");
-    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).window(4))
-        .hasMessage(
-            "a window counts back from each query, so it needs causal attention, but window is 4"
-                + " and causal is not set; call causal() before window(4)");
-    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).causal().window(-1))
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).window(-1))
         .hasMessage("window must be 1 or more positions, or 0 for no limit, but was -1");
     assertThatThrownBy(() -> AttentionSpec.of(0, 6, 4))
         .hasMessage("sequence must be 1 or more but was 0; give the size of the whole problem");

@@ -51,7 +51,7 @@ class PackedAttentionTest {
     var specs = new ArrayList<AttentionSpec>();
     for (var layout : TokenLayout.values()) {
       var plain = AttentionSpec.of(61, 2, 4).kvHeads(1).layout(layout);
-      for (var masked : List.of(plain, plain.causal(), plain.causal().window(7))) {
+      for (var masked : List.of(plain, plain.causal(), plain.causal().window(7), plain.window(4))) {
         // A single token, an empty sequence, and borders within ranks.
         specs.add(masked.packed(0, 1, 2, 2, 23, 60, 61));
         // Padding of 3, of a sequence without tokens, none, and of 10 in the end.
@@ -245,10 +245,8 @@ class PackedAttentionTest {
     var random = new Random(seed);
     for (int i = 0; i < 500; i++) {
       var spec = AttentionSpec.of(1 + random.nextInt(40), 1, 1);
-      if (random.nextBoolean()) {
-        spec = spec.causal();
-        spec = random.nextBoolean() ? spec : spec.window(1 + random.nextInt(spec.sequence()));
-      }
+      spec = random.nextBoolean() ? spec : spec.causal();
+      spec = random.nextBoolean() ? spec : spec.window(1 + random.nextInt(spec.sequence()));
       spec = packed(spec, random);
       int query = random.nextInt(spec.sequence());
       int endOfQuery = query + random.nextInt(spec.sequence() - query + 1);
@@ -273,6 +271,7 @@ class PackedAttentionTest {
     var large = AttentionSpec.of(1 << 30, 1, 1);
     assertThat(large.flops()).isEqualTo(0x1p62);
     assertThat(large.causal().window(1 << 10).flops()).isEqualTo(0x1p42 - 4.0 * 1023 * 512);
+    assertThat(large.window(1 << 10).flops()).isEqualTo(2 * (0x1p42 - 4.0 * 1023 * 512) - 0x1p32);
   }
 
   @Test

@@ -27,18 +27,18 @@ import java.util.SequencedMap;
 /// }
 /// ```
 ///
-/// A query sees all positions; if `isCausal`, its own and earlier ones; with a `window`, only the
-/// last `window` of these. If the tokens are several `packed` sequences, it sees positions of its
-/// own sequence only; positions of padding see nothing and nobody sees them: their output is 0 and
-/// their LSE −∞. Scores, sums and statistics are in fp32 on every backend. The output is rounded to
-/// `dtype` once, except by cuDNN: it rounds the output of each block of keys, and these are merged
-/// in fp32.
+/// A query sees all positions; if `isCausal`, its own and earlier ones; with a `window`, only those
+/// less than `window` positions away. If the tokens are several `packed` sequences, it sees
+/// positions of its own sequence only; positions of padding see nothing and nobody sees them: their
+/// output is 0 and their LSE −∞. Scores, sums and statistics are in fp32 on every backend. The
+/// output is rounded to `dtype` once, except by cuDNN: it rounds the output of each block of keys,
+/// and these are merged in fp32.
 ///
 /// @param sequence number of tokens of all ranks together
 /// @param kvHeads number of heads of key and value, a divisor of `heads`
 /// @param headSize numbers per token and head
 /// @param isCausal true if a query sees no later position
-/// @param window number of positions that a query sees, its own included; 0 for no limit
+/// @param window number of positions that a query sees on a side, its own included; 0 for no limit
 /// @param scale factor of the scores
 /// @param dtype type of query, key, value and output
 /// @param packing sequences that do not see each other, and padding; one sequence by default
@@ -77,11 +77,6 @@ public record AttentionSpec(
     if (window < 0) {
       throw new BraidException(
           "window must be 1 or more positions, or 0 for no limit, but was %d".formatted(window));
-    }
-    if (window > 0 && !isCausal) {
-      throw new BraidException(
-          "a window counts back from each query, so it needs causal attention, but window is %d and causal is not set; call causal() before window(%d)"
-              .formatted(window, window));
     }
     if (!(scale > 0) || Float.isInfinite(scale)) {
       throw new BraidException(
@@ -159,8 +154,9 @@ public record AttentionSpec(
         sequence, heads, kvHeads, headSize, true, window, layout, scale, dtype, packing, fused);
   }
 
-  /// Limits causal attention to the last `positions`, the query's own included. Ranks then exchange
-  /// only the positions that a query sees.
+  /// Limits attention to keys less than `positions` away from the query: to both sides, or back if
+  /// it is causal. Ranks then exchange only the positions that a query sees. FlashAttention's
+  /// `window_size` is `(positions - 1, positions - 1)`, or `(positions - 1, 0)` if it is causal.
   public AttentionSpec window(int positions) {
     return new AttentionSpec(
         sequence, heads, kvHeads, headSize, isCausal, positions, layout, scale, dtype, packing,
@@ -257,11 +253,27 @@ public record AttentionSpec(
     return Math.max(packing.start(index), window == 0 ? 0 : position - window + 1);
   }
 
+  /// Returns whether a query sees some positions of its sequence only.
+  public boolean isMasked() {
+    return isCausal || window > 0;
+  }
+
+  /// Returns the number of positions after its own that a query sees, if there is a mask: a window
+  /// to both sides is a causal one of [#span] positions from the last of these.
+  public int ahead() {
+    return isCausal || window == 0 ? 0 : Math.min(window, sequence) - 1;
+  }
+
+  /// Returns the number of consecutive positions that a query sees; 0 for no limit.
+  public int span() {
+    return window == 0 ? 0 : Math.min(window, sequence) + ahead();
+  }
+
   /// Returns the last position that a query at `position` sees. It never falls as the position
   /// rises.
   public long lastSeen(long position) {
     long last = packing.end(packing.at(position)) - 1;
-    return isCausal ? Math.min(position, last) : last;
+    return isMasked() ? Math.min(position + ahead(), last) : last;
   }
 
   /// Returns whether a position is padding.
@@ -276,7 +288,7 @@ public record AttentionSpec(
     if (position >= packing.end(index)) {
       return packing.padded().get(index + 1);
     }
-    return isCausal ? position : packing.start(index);
+    return isMasked() ? Math.max(packing.start(index), position - ahead()) : packing.start(index);
   }
 
   /// Returns the last position whose query sees `position`.
@@ -313,9 +325,11 @@ public record AttentionSpec(
       if (endOfQuery <= query || count <= 0) {
         continue;
       }
-      if (isCausal) {
-        pairs += upTo(query - key, endOfQuery - key, count);
-        pairs -= window == 0 ? 0 : upTo(query - key - window, endOfQuery - key - window, count);
+      if (isMasked()) {
+        long from = query + ahead() - key;
+        long end = endOfQuery + ahead() - key;
+        pairs += upTo(from, end, count);
+        pairs -= window == 0 ? 0 : upTo(from - span(), end - span(), count);
       } else {
         pairs += (double) (endOfQuery - query) * count;
       }

@@ -438,7 +438,7 @@ public record Tokens(List<Run> runs) {
       return Optional.empty();
     }
     var found =
-        !spec.isCausal()
+        !spec.isMasked()
             ? OptionalLong.of(0)
             : single ? ofStripes(spec, firstQuery, firstKey) : ofRuns(spec, queries, keys);
     if (found.isEmpty()) {
@@ -447,7 +447,7 @@ public record Tokens(List<Run> runs) {
     long distance = found.getAsLong();
     // Both stay in the sequence.
     long start = spec.packing().start(sequence);
-    if (!spec.isCausal()) {
+    if (!spec.isMasked()) {
       return Optional.of(
           new Pair(new Run(firstQuery.row, start, rows), new Run(firstKey.row, start, keyRows)));
     }
@@ -470,8 +470,8 @@ public record Tokens(List<Run> runs) {
         : OptionalLong.empty();
   }
 
-  /// Returns a distance of the first query from the first key that has the same causal mask, of
-  /// runs of consecutive positions.
+  /// Returns a distance of the first query from the first key that has the same mask, of runs of
+  /// consecutive positions.
   private static OptionalLong ofRuns(AttentionSpec spec, Tokens queries, Tokens keys) {
     var firstQuery = queries.runs.getFirst();
     var firstKey = keys.runs.getFirst();
@@ -510,11 +510,11 @@ public record Tokens(List<Run> runs) {
 
   /// @param apart distance of the first query from the first key
   private static Relation relation(AttentionSpec spec, Run queries, Run keys, long apart) {
-    long window = spec.window() == 0 ? Long.MAX_VALUE : spec.window();
-    long least = apart - (keys.length - 1);
-    long most = apart + queries.length - 1;
-    return most < 0 || least >= window
+    long span = spec.span() == 0 ? Long.MAX_VALUE : spec.span();
+    long least = apart + spec.ahead() - (keys.length - 1);
+    long most = apart + spec.ahead() + queries.length - 1;
+    return most < 0 || least >= span
         ? Relation.NONE
-        : least >= 0 && most < window ? Relation.ALL : Relation.SOME;
+        : least >= 0 && most < span ? Relation.ALL : Relation.SOME;
   }
 }

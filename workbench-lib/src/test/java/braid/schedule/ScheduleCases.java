@@ -177,6 +177,8 @@ final class ScheduleCases {
                 spec.causal().window(1),
                 spec.causal().window(5),
                 spec.causal().window(40),
+                spec.window(4),
+                padded(spec.window(9)),
                 spec.causal().dtype(DType.BF16),
                 packed(spec),
                 packed(spec.causal()).fused(Fused.QKV),

@@ -252,7 +252,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     var masked =
         switch (random.nextInt(4)) {
           case 0 -> spec;
-          case 1 -> spec.causal().window(1 + random.nextInt(tokens));
+          case 1 ->
+              (random.nextBoolean() ? spec.causal() : spec).window(1 + random.nextInt(tokens));
           default -> spec.causal();
         };
     return canDivide(masked, ranks) ? masked : masked.layout(TokenLayout.ZIGZAG);
@@ -296,8 +297,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     PlainAttention.Mask mask =
         (row, other) -> {
           boolean later = spec.isCausal() && other > row;
-          boolean tooEarly = spec.window() > 0 && row - other >= spec.window();
-          return !later && !tooEarly && sequences[row] >= 0 && sequences[row] == sequences[other];
+          boolean tooFar = spec.window() > 0 && Math.abs(row - other) >= spec.window();
+          return !later && !tooFar && sequences[row] >= 0 && sequences[row] == sequences[other];
         };
     int columns = spec.heads() * spec.headSize();
     int kvColumns = spec.kvHeads() * spec.headSize();
