@@ -67,9 +67,10 @@ class AttentionTest {
     PartColumns.of(spec, Part.QUERY)
         .store(
             attention, PlainAttention.rows(inputs.query(), mine, spec.heads() * spec.headSize()));
-    PartColumns.of(spec, Part.KEY).store(attention, PlainAttention.rows(inputs.key(), mine, kv));
+    var keys = PlainAttention.keys(spec, attention.group().size(), attention.group().rank());
+    PartColumns.of(spec, Part.KEY).store(attention, PlainAttention.rows(inputs.key(), keys, kv));
     PartColumns.of(spec, Part.VALUE)
-        .store(attention, PlainAttention.rows(inputs.value(), mine, kv));
+        .store(attention, PlainAttention.rows(inputs.value(), keys, kv));
   }
 
   static void check(Pipeline attention, Expected expected, double mostError, String description) {
@@ -136,6 +137,14 @@ class AttentionTest {
     specs.add(striped.causal());
     specs.add(striped.kvHeads(1).causal());
     specs.add(AttentionSpec.of(701, 1, 3).causal().layout(TokenLayout.STRIPED));
+    // Chunks of a prompt, and attention to another sequence.
+    for (var layout : List.of(TokenLayout.CONTIGUOUS, TokenLayout.ZIGZAG, TokenLayout.STRIPED)) {
+      specs.add(AttentionSpec.of(31, 2, 8).keys(90).causal().layout(layout));
+      specs.add(AttentionSpec.of(90, 2, 8).keys(31).layout(layout));
+    }
+    specs.add(AttentionSpec.of(20, 4, 4).kvHeads(2).keys(77).causal().window(9));
+    specs.add(AttentionSpec.of(300, 1, 3).keys(701).causal().window(200).fused(Fused.KV));
+    specs.add(AttentionSpec.of(50, 2, 4).keys(30).window(6).layout(TokenLayout.ZIGZAG));
     // Many short pieces, and one of several tokens in each split.
     specs.add(
         AttentionSpec.of(150, 2, 4)
@@ -237,6 +246,10 @@ class AttentionTest {
         spec = PackedAttentionTest.packed(spec, random);
         var divided = spec.layout(LAYOUTS.get(random.nextInt(LAYOUTS.size())));
         spec = AttentionCase.canDivide(divided, ranks) ? divided : spec;
+      }
+      if (random.nextInt(3) == 0) {
+        var separate = AttentionCase.withKeys(random, spec, true);
+        spec = AttentionCase.canDivide(separate, ranks) ? separate : spec;
       }
       int kind = random.nextInt(7);
       if (kind > 4) {

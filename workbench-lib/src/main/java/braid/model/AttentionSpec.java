@@ -4,9 +4,12 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
+import java.util.stream.LongStream;
 
 /// The problem: attention over one sequence whose tokens are divided among the ranks. It is
-/// independent of the tuning; that is [ContextParallel].
+/// independent of the tuning; that is [ContextParallel]. By default each token is a query, a key
+/// and a value; `keys` or `packedKeys` give keys and values a number of their own, for
+/// cross-attention and for chunks of a prompt. Tensors of keys and values then have a row per key.
 ///
 /// Every rank holds the query, key and value of its tokens, by the [TokenLayout], and gets the
 /// output and the log-sum-exp (LSE) of its tokens. A tensor has a row per token. A row of the query
@@ -30,18 +33,20 @@ import java.util.SequencedMap;
 /// A query sees all positions; if `isCausal`, its own and earlier ones; with a `window`, only those
 /// less than `window` positions away. If the tokens are several `packed` sequences, it sees
 /// positions of its own sequence only; positions of padding see nothing and nobody sees them: their
-/// output is 0 and their LSE −∞. Scores, sums and statistics are in fp32 on every backend. The
+/// output is 0 and their LSE −∞. If queries and keys of a sequence differ in number, the last query
+/// has the position of the last key. Scores, sums and statistics are in fp32 on every backend. The
 /// output is rounded to `dtype` once, except by cuDNN: it rounds the output of each block of keys,
 /// and these are merged in fp32.
 ///
-/// @param sequence number of tokens of all ranks together
+/// @param sequence number of tokens of all ranks together, which is that of the queries
 /// @param kvHeads number of heads of key and value, a divisor of `heads`
 /// @param headSize numbers per token and head
 /// @param isCausal true if a query sees no later position
 /// @param window number of positions that a query sees on a side, its own included; 0 for no limit
 /// @param scale factor of the scores
 /// @param dtype type of query, key, value and output
-/// @param packing sequences that do not see each other, and padding; one sequence by default
+/// @param packing sequences that do not see each other, and padding, of queries and of keys; one
+///   sequence by default
 /// @param fused tensors whose columns are in one tensor; none by default
 public record AttentionSpec(
     int sequence,
@@ -87,16 +92,37 @@ public record AttentionSpec(
       throw new BraidException(
           "attention is in fp32, bf16 or fp16 but dtype was %s; try dtype(BF16)".formatted(dtype));
     }
-    if (packing.positions() != sequence) {
+    var queries = packing.queries();
+    if (queries.positions() != sequence) {
       throw new BraidException(
           "%s must end at the sequence of %d tokens but end at %d; try AttentionSpec.of(%d, %d, %d)"
               .formatted(
-                  packing.padding() > 0 ? "padded offsets" : "cumulative lengths",
+                  queries.padding() > 0 ? "padded offsets" : "cumulative lengths",
                   sequence,
-                  packing.positions(),
-                  packing.positions(),
+                  queries.positions(),
+                  queries.positions(),
                   heads,
                   headSize));
+    }
+    if (packing.sides().isPresent()) {
+      checkSides(packing, isCausal, fused);
+    }
+  }
+
+  private static void checkSides(Packing packing, boolean isCausal, Fused fused) {
+    if (fused == Fused.QKV) {
+      throw new BraidException(
+          "fused qkv has a row for each token with query, key and value, but queries and keys differ in number: %s; take fused(KV)"
+              .formatted(packing));
+    }
+    for (int i = 0; i < packing.sequences() && isCausal; i++) {
+      long queries = packing.end(i) - packing.firstQuery(i);
+      long keys = packing.end(i) - packing.firstKey(i);
+      if (queries > keys) {
+        throw new BraidException(
+            "causal attention aligns the last query with the last key, so each sequence must have as many keys as queries or more, but sequence %d has %d queries and %d keys; leave causal() out"
+                .formatted(i, queries, keys));
+      }
     }
   }
 
@@ -189,6 +215,35 @@ public record AttentionSpec(
         tensors);
   }
 
+  /// Gives the sequence a number of keys and values of its own. The last query is at the position
+  /// of the last key: if it is `causal`, query i of q sees the keys up to k - q + i of k, as
+  /// chunked prefill needs it and FlashAttention does since version 2.1. Windows count from there
+  /// too.
+  public AttentionSpec keys(int count) {
+    positive("keys", count);
+    return packedKeys(Packing.single(count));
+  }
+
+  /// Gives each of the `packed` sequences a number of keys and values of its own, as [#keys] does:
+  /// `cu_seqlens_k` beside the `cu_seqlens_q` of [#packed].
+  ///
+  /// @param cumulativeLengths 0 and the end of each sequence's keys; the last is the end of all
+  public AttentionSpec packedKeys(int... cumulativeLengths) {
+    return packedKeys(cumulativeLengths, cumulativeLengths);
+  }
+
+  /// Gives each of the `packed` sequences a number of keys of its own, with padding after them.
+  ///
+  /// @param cumulativeLengths 0 and the end of each sequence's keys, not counting padding
+  /// @param paddedOffsets 0 and the key at which each sequence's padding ends
+  public AttentionSpec packedKeys(int[] cumulativeLengths, int[] paddedOffsets) {
+    return packedKeys(new Packing(list(cumulativeLengths), list(paddedOffsets)));
+  }
+
+  private AttentionSpec packedKeys(Packing keys) {
+    return with(Packing.of(packing.queries(), keys));
+  }
+
   /// Divides the tokens into sequences that do not see each other.
   ///
   /// @param cumulativeLengths 0 and the end of each sequence; the last is the end of all tokens
@@ -202,7 +257,8 @@ public record AttentionSpec(
   /// @param paddedOffsets 0 and the position at which each sequence's padding ends; the last is the
   ///   end of all tokens
   public AttentionSpec packed(int[] cumulativeLengths, int[] paddedOffsets) {
-    return packed(new Packing(list(cumulativeLengths), list(paddedOffsets)));
+    var queries = new Packing(list(cumulativeLengths), list(paddedOffsets));
+    return with(packing.sides().isEmpty() ? queries : Packing.of(queries, packing.keys()));
   }
 
   /// Repeats the sequence: `count` sequences of as many tokens, one after another, which do not see
@@ -215,10 +271,11 @@ public record AttentionSpec(
           "batch repeats one sequence but there are %s; leave packed(...) out, or batch(%d)"
               .formatted(packing, count));
     }
-    if ((long) sequence * count > Integer.MAX_VALUE) {
+    int longest = packing.positions();
+    if ((long) longest * count > Integer.MAX_VALUE) {
       throw new BraidException(
           "a batch must have less than 2^31 tokens but has %d of %d; try batch(%d)"
-              .formatted(count, sequence, Integer.MAX_VALUE / sequence));
+              .formatted(count, longest, Integer.MAX_VALUE / longest));
     }
     return new AttentionSpec(
         count * sequence,
@@ -230,7 +287,7 @@ public record AttentionSpec(
         TokenLayout.PER_SEQUENCE,
         scale,
         dtype,
-        Packing.equal(count, sequence),
+        Packing.of(Packing.equal(count, sequence), Packing.equal(count, keys())),
         fused);
   }
 
@@ -238,19 +295,30 @@ public record AttentionSpec(
     return Arrays.stream(numbers).boxed().toList();
   }
 
-  private AttentionSpec packed(Packing other) {
+  private AttentionSpec with(Packing other) {
     return new AttentionSpec(
         sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, dtype, other, fused);
   }
 
+  /// Returns the number of keys and values of all ranks together.
+  public int keys() {
+    return packing.keys().positions();
+  }
+
+  /// Returns the number of positions: of tokens, or of the longer of queries and keys of each
+  /// sequence. See [Packing].
+  public int positions() {
+    return packing.positions();
+  }
+
   /// Returns the first position that a query at `position` sees. It never falls as the position
-  /// rises; for padding, it is after [#lastSeen].
+  /// rises; for one that sees nothing, such as padding, it is after [#lastSeen].
   public long firstSeen(long position) {
     int index = packing.at(position);
     if (position >= packing.end(index)) {
       return packing.padded().get(index + 1);
     }
-    return Math.max(packing.start(index), window == 0 ? 0 : position - window + 1);
+    return Math.max(packing.firstKey(index), span() == 0 ? 0 : position + ahead() - span() + 1);
   }
 
   /// Returns whether a query sees some positions of its sequence only.
@@ -261,12 +329,12 @@ public record AttentionSpec(
   /// Returns the number of positions after its own that a query sees, if there is a mask: a window
   /// to both sides is a causal one of [#span] positions from the last of these.
   public int ahead() {
-    return isCausal || window == 0 ? 0 : Math.min(window, sequence) - 1;
+    return isCausal || window == 0 ? 0 : Math.min(window, positions()) - 1;
   }
 
   /// Returns the number of consecutive positions that a query sees; 0 for no limit.
   public int span() {
-    return window == 0 ? 0 : Math.min(window, sequence) + ahead();
+    return window == 0 ? 0 : Math.min(window, positions()) + ahead();
   }
 
   /// Returns the last position that a query at `position` sees. It never falls as the position
@@ -276,25 +344,54 @@ public record AttentionSpec(
     return isMasked() ? Math.min(position + ahead(), last) : last;
   }
 
+  /// Returns whether a query sees nothing, such as padding.
+  public boolean seesNothing(long position) {
+    return firstSeen(position) > lastSeen(position);
+  }
+
+  /// Returns whether no query sees a key, such as padding.
+  public boolean isUnseen(long position) {
+    return firstSeeing(position) > lastSeeing(position);
+  }
+
   /// Returns whether a position is padding.
   public boolean isPadding(long position) {
     return position >= packing.end(packing.at(position));
   }
 
-  /// Returns the first position whose query sees `position`, or a later one; for padding, it is
-  /// after [#lastSeeing].
+  /// Returns the first position whose query sees `position`, or a later one; for one that nobody
+  /// sees, such as padding, it is after [#lastSeeing].
   public long firstSeeing(long position) {
     int index = packing.at(position);
     if (position >= packing.end(index)) {
       return packing.padded().get(index + 1);
     }
-    return isMasked() ? Math.max(packing.start(index), position - ahead()) : packing.start(index);
+    long first = packing.firstQuery(index);
+    return isMasked() ? Math.max(first, position - ahead()) : first;
   }
 
   /// Returns the last position whose query sees `position`.
   public long lastSeeing(long position) {
     long end = packing.end(packing.at(position));
-    return (window == 0 ? end : Math.min(end, position + window)) - 1;
+    return (window == 0 ? end : Math.min(end, position - ahead() + span())) - 1;
+  }
+
+  /// Returns the first position after `position` from which on queries may see nothing, or keys may
+  /// not be seen, unlike those before.
+  long border(long position) {
+    if (packing.sides().isEmpty()) {
+      return isPadding(position) ? packing.skipPadding(position) : packing.nextPadding(position);
+    }
+    int index = packing.at(position);
+    long end = packing.end(index);
+    return LongStream.of(
+            firstSeen(packing.firstQuery(index)),
+            firstSeeing(packing.firstKey(index)),
+            end,
+            packing.padded().get(index + 1))
+        .filter(each -> each > position)
+        .min()
+        .orElseThrow();
   }
 
   /// Returns the problem of the backward pass.
@@ -309,18 +406,18 @@ public record AttentionSpec(
 
   /// Returns the multiplications and additions of both products, for the positions that are seen.
   public double flops() {
-    return 4.0 * pairs(0, sequence, 0, sequence) * heads * headSize;
+    return 4.0 * pairs(0, positions(), 0, positions()) * heads * headSize;
   }
 
-  /// Returns the number of pairs of a query and a key that it sees, of consecutive queries and
-  /// consecutive keys. The time it takes is proportional to the sequences of these queries.
+  /// Returns the number of pairs of a query and a key that it sees, of queries and keys at
+  /// consecutive positions. The time it takes is proportional to the sequences of these queries.
   public double pairs(long queries, long endOfQueries, long keys, long endOfKeys) {
     double pairs = 0;
     int index = packing.at(queries);
     for (; index < packing.sequences() && packing.start(index) < endOfQueries; index++) {
-      long query = Math.max(queries, packing.start(index));
+      long query = Math.max(queries, packing.firstQuery(index));
       long endOfQuery = Math.min(endOfQueries, packing.end(index));
-      long key = Math.max(keys, packing.start(index));
+      long key = Math.max(keys, packing.firstKey(index));
       long count = Math.min(endOfKeys, packing.end(index)) - key;
       if (endOfQuery <= query || count <= 0) {
         continue;
@@ -353,6 +450,9 @@ public record AttentionSpec(
     var columns = new LinkedHashMap<String, String>();
     columns.put("pattern", "attention");
     columns.put("sequence", Integer.toString(sequence));
+    if (packing.sides().isPresent()) {
+      columns.put("keys", Integer.toString(keys()));
+    }
     columns.put("heads", Integer.toString(heads));
     if (kvHeads != heads) {
       columns.put("kv heads", Integer.toString(kvHeads));
@@ -366,7 +466,8 @@ public record AttentionSpec(
       columns.put("window", Integer.toString(window));
     }
     if (!packing.isSingle()) {
-      columns.put("packed", packing.toString());
+      columns.put("packed", packing.queries().toString());
+      packing.sides().ifPresent(sides -> columns.put("packed keys", sides.keys().toString()));
     }
     columns.put("layout", layout.toString());
     if (scale != defaultScale(headSize)) {
@@ -392,7 +493,11 @@ public record AttentionSpec(
 
   @Override
   public String toString() {
-    var text = new StringBuilder("attention sequence=%d heads=%d".formatted(sequence, heads));
+    var text = new StringBuilder("attention sequence=").append(sequence);
+    if (packing.sides().isPresent()) {
+      text.append(" keys=").append(keys());
+    }
+    text.append(" heads=").append(heads);
     if (kvHeads != heads) {
       text.append(" kvHeads=").append(kvHeads);
     }
@@ -404,7 +509,8 @@ public record AttentionSpec(
       text.append(" window=").append(window);
     }
     if (!packing.isSingle()) {
-      text.append(" packed=").append(packing);
+      text.append(" packed=").append(packing.queries());
+      packing.sides().ifPresent(sides -> text.append(" packedKeys=").append(sides.keys()));
     }
     text.append(' ').append(layout);
     if (scale != defaultScale(headSize)) {

@@ -34,9 +34,9 @@ class TokensTest {
     var spec = AttentionSpec.of(60, 1, 1).packed(new int[] {0, 20, 37}, new int[] {0, 23, 60});
     // Tokens of the first sequence, three rows without a token, then a token and padding.
     var tokens = new Tokens(List.of(new Tokens.Run(0, 6, 3, 1), new Tokens.Run(6, 39, 5, 1)));
-    assertThat(tokens.endOfKind(spec, 0)).isGreaterThanOrEqualTo(3);
-    assertThat(tokens.endOfKind(spec, 6)).isEqualTo(7);
-    assertThat(tokens.endOfKind(spec, 7)).isEqualTo(11);
+    assertThat(tokens.endOfKind(spec, spec::isPadding, 0, 11)).isGreaterThanOrEqualTo(3);
+    assertThat(tokens.endOfKind(spec, spec::isPadding, 6, 11)).isEqualTo(7);
+    assertThat(tokens.endOfKind(spec, spec::isPadding, 7, 11)).isEqualTo(11);
   }
 
   @Test

@@ -96,7 +96,7 @@ public record AttentionBlock(
 
   private int skip(int from, boolean padding) {
     return from < key.rows() && spec.isPadding(keys.at(from)) == padding
-        ? (int) keys.endOfKind(spec, from)
+        ? (int) keys.endOfKind(spec, spec::isPadding, from, key.rows())
         : from;
   }
 

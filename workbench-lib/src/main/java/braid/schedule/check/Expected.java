@@ -6,7 +6,6 @@ import braid.model.Collective;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.model.Problem;
-import braid.model.Tokens;
 import braid.schedule.Goal;
 import braid.schedule.Part;
 import braid.schedule.Port;
@@ -259,11 +258,11 @@ final class Expected {
     if (!findings.isEmpty()) {
       return;
     }
-    var queryBlocks = blocks(spec, queries);
-    var keyBlocks = blocks(spec, keys);
+    var queryBlocks = blocks(spec, Part.QUERY, queries);
+    var keyBlocks = blocks(spec, Part.KEY, keys);
     for (int rank = 0; rank < ranks; rank++) {
-      for (var run : Tokens.of(spec, ranks, rank).consecutive()) {
-        for (int i = 0; i < parts.size(); i++) {
+      for (int i = 0; i < parts.size(); i++) {
+        for (var run : parts.get(i).tokens(spec, ranks, rank).consecutive()) {
           boolean ofKeys = parts.get(i) == Part.KEY || parts.get(i) == Part.VALUE;
           var result = out.get(i).get(rank);
           var row = new ArrayList<Value>();
@@ -298,10 +297,12 @@ final class Expected {
   }
 
   /// Returns the rows of all ranks by position in the sequence.
-  private List<Piece> blocks(AttentionSpec spec, List<List<PortRows>> parts) {
+  ///
+  /// @param side the query or the key, whose rows they are
+  private List<Piece> blocks(AttentionSpec spec, Part side, List<List<PortRows>> parts) {
     var blocks = new ArrayList<Piece>();
     for (int rank = 0; rank < ranks; rank++) {
-      for (var run : Tokens.of(spec, ranks, rank).consecutive()) {
+      for (var run : side.tokens(spec, ranks, rank).consecutive()) {
         var row = new ArrayList<Value>();
         for (var part : parts) {
           var own = part.get(rank);
