@@ -26,6 +26,7 @@ import braid.schedule.Part;
 import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -628,6 +629,13 @@ class AttentionTest {
             .isEqualTo(spec.flops());
       }
       assertThat(slowest(zigzag)).as("%s", method).isLessThan(0.8 * slowest(contiguous));
+      var chunk = AttentionSpec.of(1 << 12, 32, 128).keys(1 << 16).causal().dtype(DType.BF16);
+      assertThat(
+              Schedule.of(chunk, method, 8).simulate(Machine.h200x8()).profiles().stream()
+                  .flatMap(profile -> profile.spans().stream())
+                  .mapToDouble(span -> span.flops())
+                  .sum())
+          .isEqualTo(chunk.flops());
     }
   }
 
@@ -645,6 +653,21 @@ class AttentionTest {
         .hasMessage("kvHeads must divide heads but were 4 of 6; try kvHeads(3)");
     assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).window(-1))
         .hasMessage("window must be 1 or more positions, or 0 for no limit, but was -1");
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).keys(0))
+        .hasMessage("keys must be 1 or more but was 0; give the size of the whole problem");
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).causal().keys(5))
+        .hasMessage(
+            "causal attention aligns the last query with the last key, so each sequence must have"
+                + " as many keys as queries or more, but sequence 0 has 8 queries and 5 keys; leave"
+                + " causal() out");
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).fused(Fused.QKV).keys(9))
+        .hasMessage(
+            "fused qkv has a row for each token with query, key and value, but queries and keys"
+                + " differ in number: 8 queries and 9 keys; take fused(KV)");
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).packed(0, 3, 8).keys(9))
+        .hasMessage(
+            "queries and keys must have as many sequences but have 2 and 1; call packed(...) and"
+                + " then packedKeys(...) with a length for each sequence, 0 if it has none");
     assertThatThrownBy(() -> AttentionSpec.of(0, 6, 4))
         .hasMessage("sequence must be 1 or more but was 0; give the size of the whole problem");
     assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).scale(Float.NaN))
@@ -664,6 +687,58 @@ class AttentionTest {
         .hasMessage("workers must be 0 over copy_engine but were 2; call over(WORKERS) first");
   }
 
+  /// A chunk of a prompt has the output that its rows have in the whole prompt.
+  @Test
+  void aChunkOfAPromptEqualsTheRowsOfTheWhole() {
+    var whole = AttentionSpec.of(40, 4, 8).kvHeads(2).causal();
+    var inputs = Inputs.of(whole, 3);
+    var expected = Expected.of(whole, inputs);
+    int width = 4 * 8;
+    var chunk = AttentionSpec.of(10, 4, 8).kvHeads(2).keys(40).causal();
+    var query = Arrays.copyOfRange(inputs.query(), 30 * width, 40 * width);
+    var output = Arrays.copyOfRange(expected.output(), 30 * width, 40 * width);
+    var lse = Arrays.copyOfRange(expected.lse(), 30 * 4, 40 * 4);
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var attention = Pipeline.on(world).attention(chunk).build()) {
+            give(attention, new Inputs(query, inputs.key(), inputs.value()));
+            world.barrier();
+            attention.verify();
+            check(attention, new Expected(output, lse), MOST_ERROR, attention.toString());
+            assertThat(attention.key().shape()).containsExactly(20L, 16L);
+            assertThat(attention.query().shape()).containsExactly(5L, 32L);
+          }
+        });
+  }
+
+  @Test
+  void separateKeysAreNamed() {
+    var spec = AttentionSpec.of(10, 4, 8).keys(40);
+    assertThat(spec.toString())
+        .isEqualTo("attention sequence=10 keys=40 heads=4 headSize=8 fp32 contiguous");
+    assertThat(spec.columns()).containsEntry("sequence", "10").containsEntry("keys", "40");
+    assertThat(spec.flops()).isEqualTo(4.0 * 10 * 40 * 4 * 8);
+    assertThat(spec.causal().flops()).isEqualTo(4.0 * (10 * 30 + 10 * 11 / 2) * 4 * 8);
+    assertThat(spec.keys(10)).isEqualTo(AttentionSpec.of(10, 4, 8));
+    assertThat(spec.batch(3))
+        .isEqualTo(
+            AttentionSpec.of(30, 4, 8)
+                .packed(0, 10, 20, 30)
+                .packedKeys(0, 40, 80, 120)
+                .layout(TokenLayout.PER_SEQUENCE));
+    assertThat(spec.batch(3).toString()).contains(" packed=3 × 10 packedKeys=3 × 40 ");
+    assertThat(spec.batch(3).columns()).containsEntry("packed keys", "3 × 40");
+    // A cut sequence keeps its ratio of keys.
+    assertThat(spec.first(5)).isEqualTo(AttentionSpec.of(5, 4, 8).keys(20));
+    assertThat(spec.batch(3).first(15))
+        .isEqualTo(
+            AttentionSpec.of(15, 4, 8)
+                .packed(0, 10, 15)
+                .packedKeys(0, 40, 60)
+                .layout(TokenLayout.PER_SEQUENCE));
+  }
+
   @Test
   void aTuningThatAGroupCannotRunIsRefusedBefore() {
     LocalRanks.run(
@@ -676,6 +751,10 @@ class AttentionTest {
           assertThatThrownBy(() -> Pipeline.on(world).attention(AttentionSpec.of(2, 1, 1)).build())
               .hasMessage(
                   "sequence must be 3 or more (a token for each rank of group `world`) but was 2");
+          assertThatThrownBy(
+                  () -> Pipeline.on(world).attention(AttentionSpec.of(9, 1, 1).keys(2)).build())
+              .hasMessage(
+                  "keys must be 3 or more (a key for each rank of group `world`) but was 2");
           var half = AttentionSpec.of(37, 3, 4).layout(TokenLayout.ZIGZAG);
           for (var method :
               List.of(

@@ -66,6 +66,17 @@ class PackedAttentionTest {
       specs.add(tiles.causal().packed(new int[] {0, 300, 301, 590}, new int[] {0, 350, 390, 701}));
     }
     specs.add(AttentionSpec.of(20, 2, 4).causal().window(7).batch(3));
+    specs.add(AttentionSpec.of(20, 2, 4).keys(33).causal().window(7).batch(3));
+    for (var layout : TokenLayout.values()) {
+      // A sequence of queries alone, one of keys alone, one with padding of both.
+      var two = AttentionSpec.of(60, 2, 4).kvHeads(1).layout(layout);
+      specs.add(
+          two.packed(new int[] {0, 7, 7, 50}, new int[] {0, 7, 7, 60})
+              .packedKeys(new int[] {0, 0, 9, 30}, new int[] {0, 4, 13, 41}));
+      var chunks = two.packed(0, 25, 31, 60).packedKeys(0, 25, 80, 150).causal();
+      specs.add(chunks);
+      specs.add(chunks.window(8));
+    }
     return specs;
   }
 

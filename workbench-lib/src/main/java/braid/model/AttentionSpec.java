@@ -105,23 +105,23 @@ public record AttentionSpec(
                   headSize));
     }
     if (packing.sides().isPresent()) {
-      checkSides(packing, isCausal, fused);
+      checkSides(sequence, packing, isCausal, fused);
     }
   }
 
-  private static void checkSides(Packing packing, boolean isCausal, Fused fused) {
+  private static void checkSides(int queries, Packing packing, boolean isCausal, Fused fused) {
     if (fused == Fused.QKV) {
       throw new BraidException(
-          "fused qkv has a row for each token with query, key and value, but queries and keys differ in number: %s; take fused(KV)"
-              .formatted(packing));
+          "fused qkv has a row for each token with query, key and value, but queries and keys differ in number: %d queries and %d keys; take fused(KV)"
+              .formatted(queries, packing.keys().positions()));
     }
     for (int i = 0; i < packing.sequences() && isCausal; i++) {
-      long queries = packing.end(i) - packing.firstQuery(i);
+      long rows = packing.end(i) - packing.firstQuery(i);
       long keys = packing.end(i) - packing.firstKey(i);
-      if (queries > keys) {
+      if (rows > keys) {
         throw new BraidException(
             "causal attention aligns the last query with the last key, so each sequence must have as many keys as queries or more, but sequence %d has %d queries and %d keys; leave causal() out"
-                .formatted(i, queries, keys));
+                .formatted(i, rows, keys));
       }
     }
   }
