@@ -237,6 +237,16 @@ public record ModelShapes(
 
   /// Collects the operations of one configuration.
   private static final class Reader {
+    /// Fields of attention with a soft cap of its scores, or with sinks.
+    private static final List<String> CHANGING_SCORES =
+        List.of(
+            "attn_logit_softcapping",
+            "attention_sink",
+            "attention_sinks",
+            "use_attention_sinks",
+            "add_full_attention_sink_bias",
+            "add_swa_attention_sink_bias");
+
     private final ModelFields fields;
     private final Family family;
     private final int tp;
@@ -247,16 +257,6 @@ public record ModelShapes(
     private final DType dtype;
     private final List<Operation> operations = new ArrayList<>();
     private final List<Refusal> refused = new ArrayList<>();
-
-    /// Fields of attention with a soft cap of its scores, or with sinks.
-    private static final List<String> CHANGING_SCORES =
-        List.of(
-            "attn_logit_softcapping",
-            "attention_sink",
-            "attention_sinks",
-            "use_attention_sinks",
-            "add_full_attention_sink_bias",
-            "add_swa_attention_sink_bias");
 
     Reader(ModelFields fields, int tp, int cp, int tokens) {
       this.fields = fields;

@@ -88,6 +88,26 @@ class TokensTest {
         && (spec.window() == 0 || Math.abs(back) < spec.window());
   }
 
+  /// Queries and keys of a sequence end at one position; both are divided among the ranks.
+  @Test
+  void separateKeysHavePositionsThatEndWithThoseOfTheQueries() {
+    var spec = AttentionSpec.of(7, 1, 1).packed(0, 5, 7).packedKeys(0, 3, 9);
+    assertThat(spec.positions()).isEqualTo(11);
+    assertThat(Tokens.of(spec, 1, 0).runs()).containsExactly(new Run(0, 0, 5), new Run(5, 9, 2));
+    assertThat(Tokens.ofKeys(spec, 1, 0).runs()).containsExactly(new Run(0, 2, 9));
+    assertThat(Tokens.of(spec, 2, 1).runs()).containsExactly(new Run(0, 4, 1), new Run(1, 9, 2));
+    assertThat(Tokens.ofKeys(spec, 2, 0).runs()).containsExactly(new Run(0, 2, 5));
+    assertThat(Tokens.rowsOf(spec, spec.packing().queries(), 2, 1).runs())
+        .containsExactly(new Run(0, 4, 3));
+    assertThat(Tokens.rowsOf(spec, spec.packing().keys(), 2, 1).runs())
+        .containsExactly(new Run(0, 5, 4));
+    // A sequence of one side alone stays a sequence.
+    var alone = AttentionSpec.of(5, 1, 1).packed(0, 0, 5).packedKeys(0, 4, 4);
+    assertThat(alone.flops()).isZero();
+    assertThat(alone.isUnseen(0)).isTrue();
+    assertThat(alone.seesNothing(4)).isTrue();
+  }
+
   @Test
   void keysAreSeenByTheQueriesOfPlainRules() {
     var random = new SplittableRandom(5);

@@ -337,9 +337,12 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
   }
 
   private static int end(Packing rows, int sequence) {
-    return rows.padded().get(sequence)
-        + rows.cumulative().get(sequence + 1)
-        - rows.cumulative().get(sequence);
+    return rows.padded().get(sequence) + tokens(rows, sequence);
+  }
+
+  /// Returns the length of a sequence, without padding.
+  private static int tokens(Packing rows, int sequence) {
+    return rows.cumulative().get(sequence + 1) - rows.cumulative().get(sequence);
   }
 
   /// Returns which keys no query sees, padding included.
@@ -590,14 +593,17 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
   /// query and a key come first, each to the rank with the fewest pairs, then the fewest tokens.
   private static int[] owners(AttentionSpec spec, int ranks) {
     int count = spec.packing().sequences();
-    var mask = mask(spec);
-    var queries = sequences(spec.packing().queries());
     var pairs = new long[count];
-    for (int row = 0; row < queries.length; row++) {
-      int each = row;
-      if (queries[row] >= 0) {
-        pairs[queries[row]] +=
-            IntStream.range(0, spec.keys()).filter(key -> mask.sees(each, key)).count();
+    for (int i = 0; i < count; i++) {
+      int queries = tokens(spec.packing().queries(), i);
+      int keys = tokens(spec.packing().keys(), i);
+      int ahead = spec.isCausal() ? 0 : spec.window() > 0 ? spec.window() - 1 : keys + queries;
+      int back = spec.window() > 0 ? spec.window() - 1 : keys + queries;
+      for (int query = 0; query < queries; query++) {
+        int same = query + keys - queries;
+        int first = Math.max(0, same - back);
+        int last = Math.min(keys - 1, same + ahead);
+        pairs[i] += Math.max(0, last - first + 1);
       }
     }
     var owners = new int[count];
@@ -629,15 +635,15 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
 
   /// Returns the longer of a sequence's queries and keys, and of their paddings.
   private static int length(Packing packing, int sequence) {
-    int tokens = 0;
+    int longest = 0;
     int padding = 0;
     for (var rows : List.of(packing.queries(), packing.keys())) {
-      int own = end(rows, sequence) - rows.padded().get(sequence);
-      tokens = Math.max(tokens, own);
+      int own = tokens(rows, sequence);
+      longest = Math.max(longest, own);
       padding =
           Math.max(padding, rows.padded().get(sequence + 1) - rows.padded().get(sequence) - own);
     }
-    return tokens + padding;
+    return longest + padding;
   }
 
   /// Returns whether a layout divides packed sequences, not all tokens as one sequence.
