@@ -46,7 +46,7 @@ public record Balance(
 
   /// A division by a method.
   ///
-  /// @param tokens tokens of each rank
+  /// @param tokens tokens of each rank: its queries
   /// @param flops multiplications and additions of each rank
   /// @param receivedBytes bytes that each rank receives in an iteration
   /// @param nanos predicted time of an iteration

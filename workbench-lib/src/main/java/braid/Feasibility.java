@@ -100,6 +100,7 @@ final class Feasibility {
 
   private static void check(AttentionSpec spec, ContextParallel tuning, ProcessGroup group) {
     atLeastOneEach("sequence", "token", spec.sequence(), Members.of(group));
+    atLeastOneEach("keys", "key", spec.keys(), Members.of(group));
     Tokens.without(spec, group.size())
         .ifPresent(
             rank -> {

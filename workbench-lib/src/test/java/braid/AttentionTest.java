@@ -26,6 +26,7 @@ import braid.schedule.Part;
 import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -67,9 +68,10 @@ class AttentionTest {
     PartColumns.of(spec, Part.QUERY)
         .store(
             attention, PlainAttention.rows(inputs.query(), mine, spec.heads() * spec.headSize()));
-    PartColumns.of(spec, Part.KEY).store(attention, PlainAttention.rows(inputs.key(), mine, kv));
+    var keys = PlainAttention.keys(spec, attention.group().size(), attention.group().rank());
+    PartColumns.of(spec, Part.KEY).store(attention, PlainAttention.rows(inputs.key(), keys, kv));
     PartColumns.of(spec, Part.VALUE)
-        .store(attention, PlainAttention.rows(inputs.value(), mine, kv));
+        .store(attention, PlainAttention.rows(inputs.value(), keys, kv));
   }
 
   static void check(Pipeline attention, Expected expected, double mostError, String description) {
@@ -122,17 +124,28 @@ class AttentionTest {
       specs.add(plain.causal());
       specs.add(plain.causal().window(9));
       specs.add(plain.causal().window(1));
+      specs.add(plain.window(9));
+      specs.add(plain.window(1));
       specs.add(AttentionSpec.of(60, 6, 4).kvHeads(2).causal().layout(layout));
       specs.add(AttentionSpec.of(60, 4, 5).kvHeads(1).scale(0.7f).layout(layout));
       // Several tiles of rows and of keys.
       specs.add(AttentionSpec.of(701, 1, 3).causal().layout(layout));
       specs.add(AttentionSpec.of(701, 1, 3).causal().window(300).layout(layout));
+      specs.add(AttentionSpec.of(701, 1, 3).window(300).layout(layout));
     }
     var striped = AttentionSpec.of(61, 2, 8).layout(TokenLayout.STRIPED);
     specs.add(striped);
     specs.add(striped.causal());
     specs.add(striped.kvHeads(1).causal());
     specs.add(AttentionSpec.of(701, 1, 3).causal().layout(TokenLayout.STRIPED));
+    // Chunks of a prompt, and attention to another sequence.
+    for (var layout : List.of(TokenLayout.CONTIGUOUS, TokenLayout.ZIGZAG, TokenLayout.STRIPED)) {
+      specs.add(AttentionSpec.of(31, 2, 8).keys(90).causal().layout(layout));
+      specs.add(AttentionSpec.of(90, 2, 8).keys(31).layout(layout));
+    }
+    specs.add(AttentionSpec.of(20, 4, 4).kvHeads(2).keys(77).causal().window(9));
+    specs.add(AttentionSpec.of(300, 1, 3).keys(701).causal().window(200).fused(Fused.KV));
+    specs.add(AttentionSpec.of(50, 2, 4).keys(30).window(6).layout(TokenLayout.ZIGZAG));
     // Many short pieces, and one of several tokens in each split.
     specs.add(
         AttentionSpec.of(150, 2, 4)
@@ -275,14 +288,16 @@ class AttentionTest {
       if (random.nextInt(4) == 0) {
         spec = spec.exchanged(DType.FP8_E4M3);
       }
-      if (random.nextBoolean()) {
-        spec = spec.causal();
-        spec = random.nextBoolean() ? spec : spec.window(1 + random.nextInt(spec.sequence()));
-      }
+      spec = random.nextBoolean() ? spec : spec.causal();
+      spec = random.nextInt(3) > 0 ? spec : spec.window(1 + random.nextInt(spec.sequence()));
       if (random.nextBoolean()) {
         spec = PackedAttentionTest.packed(spec, random);
         var divided = spec.layout(LAYOUTS.get(random.nextInt(LAYOUTS.size())));
         spec = AttentionCase.canDivide(divided, ranks) ? divided : spec;
+      }
+      if (random.nextInt(3) == 0) {
+        var separate = AttentionCase.withKeys(random, spec, true);
+        spec = AttentionCase.canDivide(separate, ranks) ? separate : spec;
       }
       int kind = random.nextInt(7);
       if (kind > 4) {
@@ -661,6 +676,13 @@ class AttentionTest {
             .isEqualTo(spec.flops());
       }
       assertThat(slowest(zigzag)).as("%s", method).isLessThan(0.8 * slowest(contiguous));
+      var chunk = AttentionSpec.of(1 << 12, 32, 128).keys(1 << 16).causal().dtype(DType.BF16);
+      assertThat(
+              Schedule.of(chunk, method, 8).simulate(Machine.h200x8()).profiles().stream()
+                  .flatMap(profile -> profile.spans().stream())
+                  .mapToDouble(span -> span.flops())
+                  .sum())
+          .isEqualTo(chunk.flops());
     }
   }
 
@@ -676,12 +698,23 @@ class AttentionTest {
     assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).kvHeads(4))
         .isInstanceOf(BraidException.class)
         .hasMessage("kvHeads must divide heads but were 4 of 6; try kvHeads(3)");
-    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).window(4))
-        .hasMessage(
-            "a window counts back from each query, so it needs causal attention, but window is 4"
-                + " and causal is not set; call causal() before window(4)");
-    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).causal().window(-1))
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).window(-1))
         .hasMessage("window must be 1 or more positions, or 0 for no limit, but was -1");
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).keys(0))
+        .hasMessage("keys must be 1 or more but was 0; give the size of the whole problem");
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).causal().keys(5))
+        .hasMessage(
+            "causal attention aligns the last query with the last key, so each sequence must have"
+                + " as many keys as queries or more, but sequence 0 has 8 queries and 5 keys; leave"
+                + " causal() out");
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).fused(Fused.QKV).keys(9))
+        .hasMessage(
+            "fused qkv has a row for each token with query, key and value, but queries and keys"
+                + " differ in number: 8 queries and 9 keys; take fused(KV)");
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).packed(0, 3, 8).keys(9))
+        .hasMessage(
+            "queries and keys must have as many sequences but have 2 and 1; call packed(...) and"
+                + " then packedKeys(...) with a length for each sequence, 0 if it has none");
     assertThatThrownBy(() -> AttentionSpec.of(0, 6, 4))
         .hasMessage("sequence must be 1 or more but was 0; give the size of the whole problem");
     assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).scale(Float.NaN))
@@ -701,6 +734,58 @@ class AttentionTest {
         .hasMessage("workers must be 0 over copy_engine but were 2; call over(WORKERS) first");
   }
 
+  /// A chunk of a prompt has the output that its rows have in the whole prompt.
+  @Test
+  void aChunkOfAPromptEqualsTheRowsOfTheWhole() {
+    var whole = AttentionSpec.of(40, 4, 8).kvHeads(2).causal();
+    var inputs = Inputs.of(whole, 3);
+    var expected = Expected.of(whole, inputs);
+    int width = 4 * 8;
+    var chunk = AttentionSpec.of(10, 4, 8).kvHeads(2).keys(40).causal();
+    var query = Arrays.copyOfRange(inputs.query(), 30 * width, 40 * width);
+    var output = Arrays.copyOfRange(expected.output(), 30 * width, 40 * width);
+    var lse = Arrays.copyOfRange(expected.lse(), 30 * 4, 40 * 4);
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var attention = Pipeline.on(world).attention(chunk).build()) {
+            give(attention, new Inputs(query, inputs.key(), inputs.value()));
+            world.barrier();
+            attention.verify();
+            check(attention, new Expected(output, lse), MOST_ERROR, attention.toString());
+            assertThat(attention.key().shape()).containsExactly(20L, 16L);
+            assertThat(attention.query().shape()).containsExactly(5L, 32L);
+          }
+        });
+  }
+
+  @Test
+  void separateKeysAreNamed() {
+    var spec = AttentionSpec.of(10, 4, 8).keys(40);
+    assertThat(spec.toString())
+        .isEqualTo("attention sequence=10 keys=40 heads=4 headSize=8 fp32 contiguous");
+    assertThat(spec.columns()).containsEntry("sequence", "10").containsEntry("keys", "40");
+    assertThat(spec.flops()).isEqualTo(4.0 * 10 * 40 * 4 * 8);
+    assertThat(spec.causal().flops()).isEqualTo(4.0 * (10 * 30 + 10 * 11 / 2) * 4 * 8);
+    assertThat(spec.keys(10)).isEqualTo(AttentionSpec.of(10, 4, 8));
+    assertThat(spec.batch(3))
+        .isEqualTo(
+            AttentionSpec.of(30, 4, 8)
+                .packed(0, 10, 20, 30)
+                .packedKeys(0, 40, 80, 120)
+                .layout(TokenLayout.PER_SEQUENCE));
+    assertThat(spec.batch(3).toString()).contains(" packed=3 × 10 packedKeys=3 × 40 ");
+    assertThat(spec.batch(3).columns()).containsEntry("packed keys", "3 × 40");
+    // A cut sequence keeps its ratio of keys.
+    assertThat(spec.first(5)).isEqualTo(AttentionSpec.of(5, 4, 8).keys(20));
+    assertThat(spec.batch(3).first(15))
+        .isEqualTo(
+            AttentionSpec.of(15, 4, 8)
+                .packed(0, 10, 15)
+                .packedKeys(0, 40, 60)
+                .layout(TokenLayout.PER_SEQUENCE));
+  }
+
   @Test
   void aTuningThatAGroupCannotRunIsRefusedBefore() {
     LocalRanks.run(
@@ -713,6 +798,10 @@ class AttentionTest {
           assertThatThrownBy(() -> Pipeline.on(world).attention(AttentionSpec.of(2, 1, 1)).build())
               .hasMessage(
                   "sequence must be 3 or more (a token for each rank of group `world`) but was 2");
+          assertThatThrownBy(
+                  () -> Pipeline.on(world).attention(AttentionSpec.of(9, 1, 1).keys(2)).build())
+              .hasMessage(
+                  "keys must be 3 or more (a key for each rank of group `world`) but was 2");
           var half = AttentionSpec.of(37, 3, 4).layout(TokenLayout.ZIGZAG);
           for (var method :
               List.of(

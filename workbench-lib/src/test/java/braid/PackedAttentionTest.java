@@ -51,7 +51,7 @@ class PackedAttentionTest {
     var specs = new ArrayList<AttentionSpec>();
     for (var layout : TokenLayout.values()) {
       var plain = AttentionSpec.of(61, 2, 4).kvHeads(1).layout(layout);
-      for (var masked : List.of(plain, plain.causal(), plain.causal().window(7))) {
+      for (var masked : List.of(plain, plain.causal(), plain.causal().window(7), plain.window(4))) {
         // A single token, an empty sequence, and borders within ranks.
         specs.add(masked.packed(0, 1, 2, 2, 23, 60, 61));
         // Padding of 3, of a sequence without tokens, none, and of 10 in the end.
@@ -66,6 +66,17 @@ class PackedAttentionTest {
       specs.add(tiles.causal().packed(new int[] {0, 300, 301, 590}, new int[] {0, 350, 390, 701}));
     }
     specs.add(AttentionSpec.of(20, 2, 4).causal().window(7).batch(3));
+    specs.add(AttentionSpec.of(20, 2, 4).keys(33).causal().window(7).batch(3));
+    for (var layout : TokenLayout.values()) {
+      // A sequence of queries alone, one of keys alone, one with padding of both.
+      var two = AttentionSpec.of(60, 2, 4).kvHeads(1).layout(layout);
+      specs.add(
+          two.packed(new int[] {0, 7, 7, 50}, new int[] {0, 7, 7, 60})
+              .packedKeys(new int[] {0, 0, 9, 30}, new int[] {0, 4, 13, 41}));
+      var chunks = two.packed(0, 25, 31, 60).packedKeys(0, 25, 80, 150).causal();
+      specs.add(chunks);
+      specs.add(chunks.window(8));
+    }
     return specs;
   }
 
@@ -245,10 +256,8 @@ class PackedAttentionTest {
     var random = new Random(seed);
     for (int i = 0; i < 500; i++) {
       var spec = AttentionSpec.of(1 + random.nextInt(40), 1, 1);
-      if (random.nextBoolean()) {
-        spec = spec.causal();
-        spec = random.nextBoolean() ? spec : spec.window(1 + random.nextInt(spec.sequence()));
-      }
+      spec = random.nextBoolean() ? spec : spec.causal();
+      spec = random.nextBoolean() ? spec : spec.window(1 + random.nextInt(spec.sequence()));
       spec = packed(spec, random);
       int query = random.nextInt(spec.sequence());
       int endOfQuery = query + random.nextInt(spec.sequence() - query + 1);
@@ -273,6 +282,7 @@ class PackedAttentionTest {
     var large = AttentionSpec.of(1 << 30, 1, 1);
     assertThat(large.flops()).isEqualTo(0x1p62);
     assertThat(large.causal().window(1 << 10).flops()).isEqualTo(0x1p42 - 4.0 * 1023 * 512);
+    assertThat(large.window(1 << 10).flops()).isEqualTo(2 * (0x1p42 - 4.0 * 1023 * 512) - 0x1p32);
   }
 
   @Test

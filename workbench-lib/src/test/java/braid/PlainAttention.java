@@ -16,28 +16,37 @@ import java.util.Random;
 final class PlainAttention {
   private PlainAttention() {}
 
-  /// Query, key and value of the whole sequence: a row per position.
+  /// Query, key and value of the whole sequence: a row per query, and per key.
   @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
   record Inputs(float[] query, float[] key, float[] value) {
     static Inputs of(AttentionSpec spec, long seed) {
       var random = new Random(seed);
-      int kv = spec.sequence() * spec.kvHeads() * spec.headSize();
+      int kv = spec.keys() * spec.kvHeads() * spec.headSize();
       var inputs =
           new Inputs(
               numbers(random, spec.sequence() * spec.heads() * spec.headSize(), spec.dtype()),
               numbers(random, kv, spec.dtype()),
               numbers(random, kv, spec.dtype()));
-      var sequenceOf = AttentionCase.sequences(spec);
+      // Nothing of padding, or of keys that no query sees, may reach a result.
+      var sequenceOf = AttentionCase.sequences(spec.packing().queries());
       for (int i = 0; i < spec.sequence(); i++) {
         if (sequenceOf[i] < 0) {
-          for (var each : List.of(inputs.query, inputs.key, inputs.value)) {
-            int width = each.length / spec.sequence();
-            // Nothing of it may reach a result.
-            Arrays.fill(each, i * width, (i + 1) * width, Float.NaN);
-          }
+          clear(inputs.query, i, spec.sequence());
+        }
+      }
+      var unseen = AttentionCase.unseen(spec);
+      for (int i = 0; i < spec.keys(); i++) {
+        if (unseen[i]) {
+          clear(inputs.key, i, spec.keys());
+          clear(inputs.value, i, spec.keys());
         }
       }
       return inputs;
+    }
+
+    private static void clear(float[] numbers, int row, int rows) {
+      int width = numbers.length / rows;
+      Arrays.fill(numbers, row * width, (row + 1) * width, Float.NaN);
     }
 
     private braid.natives.kernels.PlainAttention plain(AttentionSpec spec) {
@@ -66,23 +75,29 @@ final class PlainAttention {
   @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
   record Gradients(double[] query, double[] key, double[] value) {
     static Gradients of(AttentionSpec spec, Inputs inputs, float[] outputGradient) {
-      var positions = all(spec.sequence());
       var gradients =
           inputs
               .plain(spec)
               .backward(
                   Errors.FP32,
                   numbers(spec.heads() * spec.headSize(), outputGradient),
-                  positions,
-                  positions);
+                  all(spec.sequence()),
+                  all(spec.keys()));
       return new Gradients(
           gradients.query().values(), gradients.key().values(), gradients.value().values());
     }
   }
 
-  /// Positions of a rank's rows, by the definition of the layouts.
+  /// Queries of a rank, by the definition of the layouts.
   static List<Integer> positions(AttentionSpec spec, int ranks, int rank) {
     return Arrays.stream(AttentionCase.positions(spec, ranks, rank)).boxed().toList();
+  }
+
+  /// Keys of a rank, by the definition of the layouts.
+  static List<Integer> keys(AttentionSpec spec, int ranks, int rank) {
+    return Arrays.stream(AttentionCase.positions(spec, spec.packing().keys(), ranks, rank))
+        .boxed()
+        .toList();
   }
 
   static float[] rows(float[] all, List<Integer> positions, int columns) {

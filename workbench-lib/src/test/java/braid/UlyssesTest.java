@@ -34,6 +34,8 @@ class UlyssesTest {
       specs.add(plain.causal());
       specs.add(plain.causal().window(4));
       specs.add(plain.causal().window(1));
+      specs.add(plain.window(4));
+      specs.add(plain.keys(50).causal());
       specs.add(AttentionSpec.of(60, heads, 4).causal().layout(layout));
       // Several tiles of rows and of keys.
       specs.add(AttentionSpec.of(301, heads, 2).causal().layout(layout));

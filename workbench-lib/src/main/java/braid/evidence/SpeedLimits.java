@@ -218,7 +218,10 @@ public final class SpeedLimits {
         AttentionSpec.of(number(columns, "sequence"), heads, number(columns, "head size"))
             .kvHeads(Integer.parseInt(columns.getOrDefault("kv heads", Integer.toString(heads))))
             .dtype(DType.parse(columns.getOrDefault("dtype", "")))
-            .layout(TokenLayout.CONTIGUOUS);
+            .layout(TokenLayout.CONTIGUOUS)
+            .keys(
+                Integer.parseInt(
+                    columns.getOrDefault("keys", columns.getOrDefault("sequence", ""))));
     var causal = columns.containsKey("causal") ? spec.causal() : spec;
     return columns.containsKey("window") ? causal.window(number(columns, "window")) : causal;
   }

@@ -4,9 +4,12 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
+import java.util.stream.LongStream;
 
 /// The problem: attention over one sequence whose tokens are divided among the ranks. It is
-/// independent of the tuning; that is [ContextParallel].
+/// independent of the tuning; that is [ContextParallel]. By default each token is a query, a key
+/// and a value; `keys` or `packedKeys` give keys and values a number of their own, for
+/// cross-attention and for chunks of a prompt. Tensors of keys and values then have a row per key.
 ///
 /// Every rank holds the query, key and value of its tokens, by the [TokenLayout], and gets the
 /// output and the log-sum-exp (LSE) of its tokens. A tensor has a row per token. A row of the query
@@ -27,21 +30,23 @@ import java.util.SequencedMap;
 /// }
 /// ```
 ///
-/// A query sees all positions; if `isCausal`, its own and earlier ones; with a `window`, only the
-/// last `window` of these. If the tokens are several `packed` sequences, it sees positions of its
-/// own sequence only; positions of padding see nothing and nobody sees them: their output is 0 and
-/// their LSE −∞. Scores, sums and statistics are in fp32 on every backend. The output is rounded to
-/// `dtype` once, except by cuDNN: it rounds the output of each block of keys, and these are merged
-/// in fp32.
+/// A query sees all positions; if `isCausal`, its own and earlier ones; with a `window`, only those
+/// less than `window` positions away. If the tokens are several `packed` sequences, it sees
+/// positions of its own sequence only; positions of padding see nothing and nobody sees them: their
+/// output is 0 and their LSE −∞. If queries and keys of a sequence differ in number, the last query
+/// has the position of the last key. Scores, sums and statistics are in fp32 on every backend. The
+/// output is rounded to `dtype` once, except by cuDNN: it rounds the output of each block of keys,
+/// and these are merged in fp32.
 ///
-/// @param sequence number of tokens of all ranks together
+/// @param sequence number of tokens of all ranks together, which is that of the queries
 /// @param kvHeads number of heads of key and value, a divisor of `heads`
 /// @param headSize numbers per token and head
 /// @param isCausal true if a query sees no later position
-/// @param window number of positions that a query sees, its own included; 0 for no limit
+/// @param window number of positions that a query sees on a side, its own included; 0 for no limit
 /// @param scale factor of the scores
 /// @param dtype type of query, key, value and output
-/// @param packing sequences that do not see each other, and padding; one sequence by default
+/// @param packing sequences that do not see each other, and padding, of queries and of keys; one
+///   sequence by default
 /// @param fused tensors whose columns are in one tensor; none by default
 /// @param isRounded true if key and value are rounded to e4m3: see [#exchanged]
 public record AttentionSpec(
@@ -80,11 +85,6 @@ public record AttentionSpec(
       throw new BraidException(
           "window must be 1 or more positions, or 0 for no limit, but was %d".formatted(window));
     }
-    if (window > 0 && !isCausal) {
-      throw new BraidException(
-          "a window counts back from each query, so it needs causal attention, but window is %d and causal is not set; call causal() before window(%d)"
-              .formatted(window, window));
-    }
     if (!(scale > 0) || Float.isInfinite(scale)) {
       throw new BraidException(
           "scale must be more than 0 and finite but was %s; leave it out for 1 / sqrt(headSize) = %s"
@@ -94,16 +94,37 @@ public record AttentionSpec(
       throw new BraidException(
           "attention is in fp32, bf16 or fp16 but dtype was %s; try dtype(BF16)".formatted(dtype));
     }
-    if (packing.positions() != sequence) {
+    var queries = packing.queries();
+    if (queries.positions() != sequence) {
       throw new BraidException(
           "%s must end at the sequence of %d tokens but end at %d; try AttentionSpec.of(%d, %d, %d)"
               .formatted(
-                  packing.padding() > 0 ? "padded offsets" : "cumulative lengths",
+                  queries.padding() > 0 ? "padded offsets" : "cumulative lengths",
                   sequence,
-                  packing.positions(),
-                  packing.positions(),
+                  queries.positions(),
+                  queries.positions(),
                   heads,
                   headSize));
+    }
+    if (packing.sides().isPresent()) {
+      checkSides(sequence, packing, isCausal, fused);
+    }
+  }
+
+  private static void checkSides(int queries, Packing packing, boolean isCausal, Fused fused) {
+    if (fused == Fused.QKV) {
+      throw new BraidException(
+          "fused qkv has a row for each token with query, key and value, but queries and keys differ in number: %d queries and %d keys; take fused(KV)"
+              .formatted(queries, packing.keys().positions()));
+    }
+    for (int i = 0; i < packing.sequences() && isCausal; i++) {
+      long rows = packing.end(i) - packing.firstQuery(i);
+      long keys = packing.end(i) - packing.firstKey(i);
+      if (rows > keys) {
+        throw new BraidException(
+            "causal attention aligns the last query with the last key, so each sequence must have as many keys as queries or more, but sequence %d has %d queries and %d keys; leave causal() out"
+                .formatted(i, rows, keys));
+      }
     }
   }
 
@@ -166,8 +187,9 @@ public record AttentionSpec(
         isRounded);
   }
 
-  /// Limits causal attention to the last `positions`, the query's own included. Ranks then exchange
-  /// only the positions that a query sees.
+  /// Limits attention to keys less than `positions` away from the query: to both sides, or back if
+  /// it is causal. Ranks then exchange only the positions that a query sees. FlashAttention's
+  /// `window_size` is `(positions - 1, positions - 1)`, or `(positions - 1, 0)` if it is causal.
   public AttentionSpec window(int positions) {
     return new AttentionSpec(
         sequence, heads, kvHeads, headSize, isCausal, positions, layout, scale, dtype, packing,
@@ -237,6 +259,35 @@ public record AttentionSpec(
     return isRounded ? DType.FP8_E4M3 : dtype;
   }
 
+  /// Gives the sequence a number of keys and values of its own. The last query is at the position
+  /// of the last key: if it is `causal`, query i of q sees the keys up to k - q + i of k, as
+  /// chunked prefill needs it and FlashAttention does since version 2.1. Windows count from there
+  /// too.
+  public AttentionSpec keys(int count) {
+    positive("keys", count);
+    return packedKeys(Packing.single(count));
+  }
+
+  /// Gives each of the `packed` sequences a number of keys and values of its own, as [#keys] does:
+  /// `cu_seqlens_k` beside the `cu_seqlens_q` of [#packed].
+  ///
+  /// @param cumulativeLengths 0 and the end of each sequence's keys; the last is the end of all
+  public AttentionSpec packedKeys(int... cumulativeLengths) {
+    return packedKeys(cumulativeLengths, cumulativeLengths);
+  }
+
+  /// Gives each of the `packed` sequences a number of keys of its own, with padding after them.
+  ///
+  /// @param cumulativeLengths 0 and the end of each sequence's keys, not counting padding
+  /// @param paddedOffsets 0 and the key at which each sequence's padding ends
+  public AttentionSpec packedKeys(int[] cumulativeLengths, int[] paddedOffsets) {
+    return packedKeys(new Packing(list(cumulativeLengths), list(paddedOffsets)));
+  }
+
+  private AttentionSpec packedKeys(Packing keys) {
+    return with(Packing.of(packing.queries(), keys));
+  }
+
   /// Divides the tokens into sequences that do not see each other.
   ///
   /// @param cumulativeLengths 0 and the end of each sequence; the last is the end of all tokens
@@ -250,7 +301,8 @@ public record AttentionSpec(
   /// @param paddedOffsets 0 and the position at which each sequence's padding ends; the last is the
   ///   end of all tokens
   public AttentionSpec packed(int[] cumulativeLengths, int[] paddedOffsets) {
-    return packed(new Packing(list(cumulativeLengths), list(paddedOffsets)));
+    var queries = new Packing(list(cumulativeLengths), list(paddedOffsets));
+    return with(packing.sides().isEmpty() ? queries : Packing.of(queries, packing.keys()));
   }
 
   /// Repeats the sequence: `count` sequences of as many tokens, one after another, which do not see
@@ -263,10 +315,11 @@ public record AttentionSpec(
           "batch repeats one sequence but there are %s; leave packed(...) out, or batch(%d)"
               .formatted(packing, count));
     }
-    if ((long) sequence * count > Integer.MAX_VALUE) {
+    int longest = packing.positions();
+    if ((long) longest * count > Integer.MAX_VALUE) {
       throw new BraidException(
           "a batch must have less than 2^31 tokens but has %d of %d; try batch(%d)"
-              .formatted(count, sequence, Integer.MAX_VALUE / sequence));
+              .formatted(count, longest, Integer.MAX_VALUE / longest));
     }
     return new AttentionSpec(
         count * sequence,
@@ -278,7 +331,7 @@ public record AttentionSpec(
         TokenLayout.PER_SEQUENCE,
         scale,
         dtype,
-        Packing.equal(count, sequence),
+        Packing.of(Packing.equal(count, sequence), Packing.equal(count, keys())),
         fused,
         isRounded);
   }
@@ -287,27 +340,64 @@ public record AttentionSpec(
     return Arrays.stream(numbers).boxed().toList();
   }
 
-  private AttentionSpec packed(Packing other) {
+  private AttentionSpec with(Packing other) {
     return new AttentionSpec(
         sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, dtype, other, fused,
         isRounded);
   }
 
+  /// Returns the number of keys and values of all ranks together.
+  public int keys() {
+    return packing.keys().positions();
+  }
+
+  /// Returns the number of positions: of tokens, or of the longer of queries and keys of each
+  /// sequence. See [Packing].
+  public int positions() {
+    return packing.positions();
+  }
+
   /// Returns the first position that a query at `position` sees. It never falls as the position
-  /// rises; for padding, it is after [#lastSeen].
+  /// rises; for one that sees nothing, such as padding, it is after [#lastSeen].
   public long firstSeen(long position) {
     int index = packing.at(position);
     if (position >= packing.end(index)) {
       return packing.padded().get(index + 1);
     }
-    return Math.max(packing.start(index), window == 0 ? 0 : position - window + 1);
+    return Math.max(packing.firstKey(index), span() == 0 ? 0 : position + ahead() - span() + 1);
+  }
+
+  /// Returns whether a query sees some positions of its sequence only.
+  public boolean isMasked() {
+    return isCausal || window > 0;
+  }
+
+  /// Returns the number of positions after its own that a query sees, if there is a mask: a window
+  /// to both sides is a causal one of [#span] positions from the last of these.
+  public int ahead() {
+    return isCausal || window == 0 ? 0 : Math.min(window, positions()) - 1;
+  }
+
+  /// Returns the number of consecutive positions that a query sees; 0 for no limit.
+  public int span() {
+    return window == 0 ? 0 : Math.min(window, positions()) + ahead();
   }
 
   /// Returns the last position that a query at `position` sees. It never falls as the position
   /// rises.
   public long lastSeen(long position) {
     long last = packing.end(packing.at(position)) - 1;
-    return isCausal ? Math.min(position, last) : last;
+    return isMasked() ? Math.min(position + ahead(), last) : last;
+  }
+
+  /// Returns whether a query sees nothing, such as padding.
+  public boolean seesNothing(long position) {
+    return firstSeen(position) > lastSeen(position);
+  }
+
+  /// Returns whether no query sees a key, such as padding.
+  public boolean isUnseen(long position) {
+    return firstSeeing(position) > lastSeeing(position);
   }
 
   /// Returns whether a position is padding.
@@ -315,20 +405,39 @@ public record AttentionSpec(
     return position >= packing.end(packing.at(position));
   }
 
-  /// Returns the first position whose query sees `position`, or a later one; for padding, it is
-  /// after [#lastSeeing].
+  /// Returns the first position whose query sees `position`, or a later one; for one that nobody
+  /// sees, such as padding, it is after [#lastSeeing].
   public long firstSeeing(long position) {
     int index = packing.at(position);
     if (position >= packing.end(index)) {
       return packing.padded().get(index + 1);
     }
-    return isCausal ? position : packing.start(index);
+    long first = packing.firstQuery(index);
+    return isMasked() ? Math.max(first, position - ahead()) : first;
   }
 
   /// Returns the last position whose query sees `position`.
   public long lastSeeing(long position) {
     long end = packing.end(packing.at(position));
-    return (window == 0 ? end : Math.min(end, position + window)) - 1;
+    return (window == 0 ? end : Math.min(end, position - ahead() + span())) - 1;
+  }
+
+  /// Returns the first position after `position` from which on queries may see nothing, or keys may
+  /// not be seen, unlike those before.
+  long border(long position) {
+    if (packing.sides().isEmpty()) {
+      return isPadding(position) ? packing.skipPadding(position) : packing.nextPadding(position);
+    }
+    int index = packing.at(position);
+    long end = packing.end(index);
+    return LongStream.of(
+            firstSeen(packing.firstQuery(index)),
+            firstSeeing(packing.firstKey(index)),
+            end,
+            packing.padded().get(index + 1))
+        .filter(each -> each > position)
+        .min()
+        .orElseThrow();
   }
 
   /// Returns the problem of the backward pass.
@@ -343,25 +452,27 @@ public record AttentionSpec(
 
   /// Returns the multiplications and additions of both products, for the positions that are seen.
   public double flops() {
-    return 4.0 * pairs(0, sequence, 0, sequence) * heads * headSize;
+    return 4.0 * pairs(0, positions(), 0, positions()) * heads * headSize;
   }
 
-  /// Returns the number of pairs of a query and a key that it sees, of consecutive queries and
-  /// consecutive keys. The time it takes is proportional to the sequences of these queries.
+  /// Returns the number of pairs of a query and a key that it sees, of queries and keys at
+  /// consecutive positions. The time it takes is proportional to the sequences of these queries.
   public double pairs(long queries, long endOfQueries, long keys, long endOfKeys) {
     double pairs = 0;
     int index = packing.at(queries);
     for (; index < packing.sequences() && packing.start(index) < endOfQueries; index++) {
-      long query = Math.max(queries, packing.start(index));
+      long query = Math.max(queries, packing.firstQuery(index));
       long endOfQuery = Math.min(endOfQueries, packing.end(index));
-      long key = Math.max(keys, packing.start(index));
+      long key = Math.max(keys, packing.firstKey(index));
       long count = Math.min(endOfKeys, packing.end(index)) - key;
       if (endOfQuery <= query || count <= 0) {
         continue;
       }
-      if (isCausal) {
-        pairs += upTo(query - key, endOfQuery - key, count);
-        pairs -= window == 0 ? 0 : upTo(query - key - window, endOfQuery - key - window, count);
+      if (isMasked()) {
+        long from = query + ahead() - key;
+        long end = endOfQuery + ahead() - key;
+        pairs += upTo(from, end, count);
+        pairs -= window == 0 ? 0 : upTo(from - span(), end - span(), count);
       } else {
         pairs += (double) (endOfQuery - query) * count;
       }
@@ -385,6 +496,9 @@ public record AttentionSpec(
     var columns = new LinkedHashMap<String, String>();
     columns.put("pattern", "attention");
     columns.put("sequence", Integer.toString(sequence));
+    if (packing.sides().isPresent()) {
+      columns.put("keys", Integer.toString(keys()));
+    }
     columns.put("heads", Integer.toString(heads));
     if (kvHeads != heads) {
       columns.put("kv heads", Integer.toString(kvHeads));
@@ -398,7 +512,8 @@ public record AttentionSpec(
       columns.put("window", Integer.toString(window));
     }
     if (!packing.isSingle()) {
-      columns.put("packed", packing.toString());
+      columns.put("packed", packing.queries().toString());
+      packing.sides().ifPresent(sides -> columns.put("packed keys", sides.keys().toString()));
     }
     columns.put("layout", layout.toString());
     if (scale != defaultScale(headSize)) {
@@ -427,7 +542,11 @@ public record AttentionSpec(
 
   @Override
   public String toString() {
-    var text = new StringBuilder("attention sequence=%d heads=%d".formatted(sequence, heads));
+    var text = new StringBuilder("attention sequence=").append(sequence);
+    if (packing.sides().isPresent()) {
+      text.append(" keys=").append(keys());
+    }
+    text.append(" heads=").append(heads);
     if (kvHeads != heads) {
       text.append(" kvHeads=").append(kvHeads);
     }
@@ -439,7 +558,8 @@ public record AttentionSpec(
       text.append(" window=").append(window);
     }
     if (!packing.isSingle()) {
-      text.append(" packed=").append(packing);
+      text.append(" packed=").append(packing.queries());
+      packing.sides().ifPresent(sides -> text.append(" packedKeys=").append(sides.keys()));
     }
     text.append(' ').append(layout);
     if (scale != defaultScale(headSize)) {

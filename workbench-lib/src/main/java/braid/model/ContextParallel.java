@@ -201,16 +201,17 @@ public record ContextParallel(
   }
 
   /// Returns the largest number of splits of which none is empty: of the heads that a rank
-  /// computes, or of its tokens, where each run of consecutive ones is split.
+  /// computes, or of its keys, where each run of consecutive ones is split.
   public int mostSplits(AttentionSpec spec, int ranks) {
     return Math.max(
         1,
         switch (method) {
           case RING, ALL_GATHER_KV, UNFUSED ->
               switch (spec.layout()) {
-                case CONTIGUOUS, STRIPED -> spec.sequence() / ranks;
-                case ZIGZAG -> spec.sequence() / (2 * ranks);
-                case PER_SEQUENCE, BY_WORK -> SharedSequences.of(spec, ranks).longestPart(ranks);
+                case CONTIGUOUS, STRIPED -> spec.keys() / ranks;
+                case ZIGZAG -> spec.keys() / (2 * ranks);
+                case PER_SEQUENCE, BY_WORK ->
+                    SharedSequences.of(spec, ranks).longestPart(spec.packing().keys(), ranks);
                 case WHOLE_SEQUENCES -> 1;
               };
           case ULYSSES, TWO_LEVEL -> spec.kvHeads() / headRanks(ranks);

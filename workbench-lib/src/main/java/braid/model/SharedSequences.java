@@ -19,21 +19,22 @@ record SharedSequences(List<Shared> all) {
   /// Sequences that are divided further; of many short ones, few are.
   private static final int MOST_STEPS = 100;
 
-  /// A sequence, padding included, and its ranks.
+  /// A sequence and its ranks.
   ///
+  /// @param run its positions, padding included
   /// @param work pairs of a query and a key that it sees
-  record Shared(Run run, double work, int first, int ranks) {
+  record Shared(int sequence, Run run, double work, int first, int ranks) {
     private Shared among(int count) {
-      return new Shared(run, work, 0, count);
+      return new Shared(sequence, run, work, 0, count);
     }
 
     private boolean has(int rank) {
       return first <= rank && rank < first + ranks;
     }
 
-    /// Returns parts i and 2n-1-i of 2n, for the i-th of n ranks.
-    private Stream<Run> parts(int rank) {
-      return TokenLayout.zigzag(run, ranks, rank - first);
+    /// Returns parts i and 2n-1-i of 2n of its rows, for the i-th of n ranks.
+    private Stream<Run> parts(Packing rows, int rank) {
+      return TokenLayout.zigzag(rows.whole(sequence), ranks, rank - first);
     }
   }
 
@@ -52,15 +53,10 @@ record SharedSequences(List<Shared> all) {
   }
 
   private static List<Shared> shared(AttentionSpec spec, int ranks) {
-    var ends = spec.packing().padded();
     var sequences =
-        IntStream.range(1, ends.size())
-            .mapToObj(i -> new Run(0, ends.get(i - 1), ends.get(i) - ends.get(i - 1)))
-            .filter(run -> run.length() > 0)
-            .map(
-                run ->
-                    new Shared(
-                        run, spec.pairs(run.first(), run.end(), run.first(), run.end()), 0, ranks))
+        IntStream.range(0, spec.packing().sequences())
+            .filter(i -> spec.packing().whole(i).length() > 0)
+            .mapToObj(i -> shared(spec, i, ranks))
             .toList();
     return switch (spec.layout()) {
       case WHOLE_SEQUENCES -> placed(sequences.stream().map(each -> each.among(1)), ranks);
@@ -69,17 +65,25 @@ record SharedSequences(List<Shared> all) {
     };
   }
 
-  /// Returns the runs of a rank's tokens, in order.
-  Stream<Run> runs(int rank) {
-    return all.stream().filter(each -> each.has(rank)).flatMap(each -> each.parts(rank));
+  private static Shared shared(AttentionSpec spec, int sequence, int ranks) {
+    var run = spec.packing().whole(sequence);
+    double work = spec.pairs(run.first(), run.end(), run.first(), run.end());
+    return new Shared(sequence, run, work, 0, ranks);
   }
 
-  /// Returns the tokens of the smallest part of the longest sequence that several ranks share, if
+  /// Returns the runs of a rank's rows, in order.
+  ///
+  /// @param rows the queries' or the keys'
+  Stream<Run> runs(Packing rows, int rank) {
+    return all.stream().filter(each -> each.has(rank)).flatMap(each -> each.parts(rows, rank));
+  }
+
+  /// Returns the keys of the smallest part of the longest sequence that several ranks share, if
   /// there are several; 1 if they share none.
-  int longestPart(int ranks) {
+  int longestPart(Packing keys, int ranks) {
     return all.stream()
         .filter(each -> each.ranks > 1 || ranks == 1)
-        .mapToInt(each -> (int) (each.run.length() / (2L * each.ranks)))
+        .mapToInt(each -> (int) (keys.whole(each.sequence).length() / (2L * each.ranks)))
         .max()
         .orElse(1);
   }
@@ -182,7 +186,12 @@ record SharedSequences(List<Shared> all) {
                 Comparator.comparingInt(Shared::ranks).thenComparingDouble(Shared::work).reversed())
             .toList()) {
       var shared =
-          new Shared(next.run, next.work, leastLoaded(work, tokens, next.ranks), next.ranks);
+          new Shared(
+              next.sequence,
+              next.run,
+              next.work,
+              leastLoaded(work, tokens, next.ranks),
+              next.ranks);
       placed.add(shared);
       for (int rank = shared.first; rank < shared.first + shared.ranks; rank++) {
         work[rank] += next.work / next.ranks;

@@ -29,13 +29,16 @@ public enum TokenLayout {
   /// and without a window.
   STRIPED;
 
-  /// Returns the positions of a rank's rows, in order; rows begin anywhere.
-  Stream<Run> runs(AttentionSpec spec, int ranks, int rank) {
-    var all = new Run(0, 0, spec.sequence());
+  /// Returns the rows of a rank among those of all ranks, in order.
+  ///
+  /// @param rows the queries' or the keys'
+  Stream<Run> runs(AttentionSpec spec, Packing rows, int ranks, int rank) {
+    var all = new Run(0, 0, rows.positions());
     return switch (this) {
       case CONTIGUOUS -> Stream.of(all.part(ranks, rank));
       case ZIGZAG -> zigzag(all, ranks, rank);
-      case PER_SEQUENCE, WHOLE_SEQUENCES, BY_WORK -> SharedSequences.of(spec, ranks).runs(rank);
+      case PER_SEQUENCE, WHOLE_SEQUENCES, BY_WORK ->
+          SharedSequences.of(spec, ranks).runs(rows, rank);
       case STRIPED -> Stream.of(new Run(0, rank, Math.ceilDiv(all.length() - rank, ranks), ranks));
     };
   }

@@ -8,6 +8,7 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.function.Function;
+import java.util.function.LongPredicate;
 import java.util.function.Predicate;
 import java.util.function.ToLongFunction;
 import java.util.stream.IntStream;
@@ -124,25 +125,44 @@ public record Tokens(List<Run> runs) {
     }
   }
 
-  /// Returns the tokens of a rank.
+  /// Returns the tokens of a rank: its queries, and its keys if there are as many.
   public static Tokens of(AttentionSpec spec, int ranks, int rank) {
-    return inRows(spec.layout().runs(spec, ranks, rank));
+    return of(spec, spec.packing().queries(), ranks, rank);
   }
 
-  /// Returns the first rank without tokens; empty if each has some.
+  /// Returns the keys of a rank.
+  public static Tokens ofKeys(AttentionSpec spec, int ranks, int rank) {
+    return of(spec, spec.packing().keys(), ranks, rank);
+  }
+
+  private static Tokens of(AttentionSpec spec, Packing rows, int ranks, int rank) {
+    return inRows(
+        spec.layout()
+            .runs(spec, rows, ranks, rank)
+            .flatMap(run -> spec.packing().placed(rows, run)));
+  }
+
+  /// Returns the rows of a rank among those of the queries, or of the keys, of all ranks: the
+  /// tokens that a data loader gives it. They are the positions of [#of] if there are as many keys.
+  ///
+  /// @param rows [Packing#queries] or [Packing#keys] of the problem
+  public static Tokens rowsOf(AttentionSpec spec, Packing rows, int ranks, int rank) {
+    return inRows(spec.layout().runs(spec, rows, ranks, rank));
+  }
+
+  /// Returns the first rank without tokens, be it queries or keys; empty if each has some.
   public static OptionalInt without(AttentionSpec spec, int ranks) {
     return IntStream.range(0, ranks)
-        .filter(rank -> of(spec, ranks, rank).runs.isEmpty())
+        .filter(
+            rank ->
+                of(spec, ranks, rank).runs.isEmpty() || ofKeys(spec, ranks, rank).runs.isEmpty())
         .findFirst();
   }
 
-  /// Returns the tokens of consecutive ranks, in rows by position.
-  public static Tokens ofGroup(AttentionSpec spec, int ranks, int first, int count) {
+  /// Returns the tokens of several ranks, in rows by position.
+  public static Tokens together(Stream<Tokens> all) {
     return inRows(
-        IntStream.range(first, first + count)
-            .mapToObj(rank -> of(spec, ranks, rank))
-            .flatMap(tokens -> tokens.runs.stream())
-            .sorted(Comparator.comparingLong(Run::first)));
+        all.flatMap(tokens -> tokens.runs.stream()).sorted(Comparator.comparingLong(Run::first)));
   }
 
   /// Returns consecutive positions from `first` on, from row 0 on.
@@ -250,15 +270,15 @@ public record Tokens(List<Run> runs) {
     return run.first + (row - run.row) * run.step;
   }
 
-  /// Returns the end of the rows from `row` on that are all padding, or all not, as `row` is; at
-  /// most the next row without a token, or a later one.
-  public long endOfKind(AttentionSpec spec, long row) {
-    boolean padding = spec.isPadding(at(row));
-    var packing = spec.packing();
+  /// Returns the end of the rows from `row` on that are all of one kind; at most the next row
+  /// without a token, or a later one, and not far beyond a limit.
+  ///
+  /// @param kind padding, keys that no query sees, or queries that see nothing
+  public long endOfKind(AttentionSpec spec, LongPredicate kind, long row, long limit) {
+    boolean first = kind.test(at(row));
     long end = row;
-    while (has(end) && spec.isPadding(at(end)) == padding) {
-      long position = at(end);
-      end = rowsBefore(padding ? packing.skipPadding(position) : packing.nextPadding(position));
+    while (end < limit && has(end) && kind.test(at(end)) == first) {
+      end = rowsBefore(spec.border(at(end)));
     }
     return end;
   }
@@ -340,16 +360,22 @@ public record Tokens(List<Run> runs) {
     return seen;
   }
 
-  /// Returns the runs of a rank whose queries see no keys of another run of any rank.
+  /// Returns the runs of a rank whose queries see no keys of another run of any rank; none if
+  /// queries and keys have different runs.
   public static Tokens seeingNoOther(AttentionSpec spec, int ranks, int rank) {
-    return of(spec, ranks, rank)
+    return alike(spec, ranks, rank)
         .of(run -> areAll(run, spec.firstSeen(run.first), spec.lastSeen(run.last())));
   }
 
-  /// Returns the runs of a rank whose keys are seen by no queries of another run of any rank.
+  /// Returns the runs of a rank whose keys are seen by no queries of another run of any rank; none
+  /// if queries and keys have different runs.
   public static Tokens seenByNoOther(AttentionSpec spec, int ranks, int rank) {
-    return of(spec, ranks, rank)
+    return alike(spec, ranks, rank)
         .of(run -> areAll(run, spec.firstSeeing(run.first), spec.lastSeeing(run.last())));
+  }
+
+  private static Tokens alike(AttentionSpec spec, int ranks, int rank) {
+    return spec.packing().sides().isEmpty() ? of(spec, ranks, rank) : new Tokens(List.of());
   }
 
   /// Returns whether a run has all positions from one to another.
@@ -438,7 +464,7 @@ public record Tokens(List<Run> runs) {
       return Optional.empty();
     }
     var found =
-        !spec.isCausal()
+        !spec.isMasked()
             ? OptionalLong.of(0)
             : single ? ofStripes(spec, firstQuery, firstKey) : ofRuns(spec, queries, keys);
     if (found.isEmpty()) {
@@ -446,14 +472,18 @@ public record Tokens(List<Run> runs) {
     }
     long distance = found.getAsLong();
     // Both stay in the sequence.
-    long start = spec.packing().start(sequence);
-    if (!spec.isCausal()) {
+    long start = spec.packing().firstQuery(sequence);
+    long startOfKeys = spec.packing().firstKey(sequence);
+    if (!spec.isMasked()) {
       return Optional.of(
-          new Pair(new Run(firstQuery.row, start, rows), new Run(firstKey.row, start, keyRows)));
+          new Pair(
+              new Run(firstQuery.row, start, rows), new Run(firstKey.row, startOfKeys, keyRows)));
     }
-    long keyStart =
-        Math.min(firstKey.first, spec.packing().end(sequence) - Math.max(keyRows, distance + rows));
-    return Math.min(keyStart, keyStart + distance) < start
+    // Queries that are fewer than the keys are at the end.
+    long latest = spec.packing().end(sequence) - Math.max(keyRows, distance + rows);
+    boolean fewer = start > spec.packing().start(sequence);
+    long keyStart = fewer ? latest : Math.min(firstKey.first, latest);
+    return keyStart < startOfKeys || keyStart + distance < start
         ? Optional.empty()
         : Optional.of(
             new Pair(
@@ -470,8 +500,8 @@ public record Tokens(List<Run> runs) {
         : OptionalLong.empty();
   }
 
-  /// Returns a distance of the first query from the first key that has the same causal mask, of
-  /// runs of consecutive positions.
+  /// Returns a distance of the first query from the first key that has the same mask, of runs of
+  /// consecutive positions.
   private static OptionalLong ofRuns(AttentionSpec spec, Tokens queries, Tokens keys) {
     var firstQuery = queries.runs.getFirst();
     var firstKey = keys.runs.getFirst();
@@ -510,11 +540,11 @@ public record Tokens(List<Run> runs) {
 
   /// @param apart distance of the first query from the first key
   private static Relation relation(AttentionSpec spec, Run queries, Run keys, long apart) {
-    long window = spec.window() == 0 ? Long.MAX_VALUE : spec.window();
-    long least = apart - (keys.length - 1);
-    long most = apart + queries.length - 1;
-    return most < 0 || least >= window
+    long span = spec.span() == 0 ? Long.MAX_VALUE : spec.span();
+    long least = apart + spec.ahead() - (keys.length - 1);
+    long most = apart + spec.ahead() + queries.length - 1;
+    return most < 0 || least >= span
         ? Relation.NONE
-        : least >= 0 && most < window ? Relation.ALL : Relation.SOME;
+        : least >= 0 && most < span ? Relation.ALL : Relation.SOME;
   }
 }

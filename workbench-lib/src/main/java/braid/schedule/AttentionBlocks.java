@@ -166,7 +166,7 @@ final class AttentionBlocks {
 
   /// Positions outside of the sequence are left to the check.
   private static boolean isOutside(Attend whole) {
-    long end = whole.spec().sequence();
+    long end = whole.spec().positions();
     return !whole.queries().areWithin(end) || !whole.keys().areWithin(end);
   }
 

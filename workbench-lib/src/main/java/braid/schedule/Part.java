@@ -136,8 +136,18 @@ public enum Part {
   private Shape shape(Problem problem, int ranks, int rank) {
     return switch (problem) {
       case GemmSpec spec -> shape(spec, ranks, rank);
-      case AttentionSpec spec -> new Shape(Tokens.of(spec, ranks, rank).count(), columns(spec));
+      case AttentionSpec spec -> new Shape(tokens(spec, ranks, rank).count(), columns(spec));
       case AttentionGradientSpec spec -> shape(spec.forward(), ranks, rank);
+    };
+  }
+
+  /// Returns the tokens of a rank that this part of an attention has a row of, by position:
+  /// queries, or keys.
+  public Tokens tokens(AttentionSpec spec, int ranks, int rank) {
+    return switch (this) {
+      case KEY, VALUE, KV, KEY_GRADIENT, VALUE_GRADIENT, KV_GRADIENT ->
+          Tokens.ofKeys(spec, ranks, rank);
+      default -> Tokens.of(spec, ranks, rank);
     };
   }
 

@@ -185,7 +185,8 @@ public final class Program {
   /// p.attend(math, peer, spec, query.on(me), at, keys.on(me), values.on(me), from, sum, true);
   /// ```
   ///
-  /// @param queryPosition position of the query's first row
+  /// @param queryPosition position of the query's first row; of other keys than queries, the last
+  ///   query of the problem is at the position of the last key
   /// @param keyPosition position of the first row of key and value
   /// @param continued true to add the keys to those that the result includes; false to begin a
   ///   result

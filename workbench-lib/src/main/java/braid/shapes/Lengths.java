@@ -125,11 +125,17 @@ public record Lengths(List<Integer> tokens) {
   /// Returns attention within each of the sequences, as [AttentionSpec#of] and
   /// [AttentionSpec#packed] do.
   public AttentionSpec attention(int heads, int headSize) {
+    return AttentionSpec.of(total(), heads, headSize).packed(ends());
+  }
+
+  /// Returns cumulative lengths: 0 and the end of each sequence, as [AttentionSpec#packedKeys]
+  /// takes those of keys.
+  public int[] ends() {
     var ends = new int[tokens.size() + 1];
     for (int i = 0; i < tokens.size(); i++) {
       ends[i + 1] = ends[i] + tokens.get(i);
     }
-    return AttentionSpec.of(total(), heads, headSize).packed(ends);
+    return ends;
   }
 
   @Override

@@ -6,12 +6,14 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
 import java.math.BigDecimal;
+import java.util.Set;
 
 /// Fields of a model's configuration. A field that is null counts as absent, as the library that
 /// writes these files reads them.
 final class ModelFields {
   private static final int MOST_CHARACTERS = 4 << 20;
   private static final int MOST_SHOWN = 60;
+  private static final Set<String> UNSET = Set.of("false", "0", "0.0");
 
   /// More than any published model has; a larger size is taken for a mistake.
   static final int MOST_SIZE = 1 << 22;
@@ -95,6 +97,16 @@ final class ModelFields {
     throw new BraidException(
         "%s: `%s` must be true or false but was %s; correct it or give the published file"
             .formatted(document, name, shown(field(name))));
+  }
+
+  /// Returns whether a field has a value other than null, false and 0.
+  boolean isSet(String name) {
+    return has(name) && !UNSET.contains(field(name).toString());
+  }
+
+  /// Returns the value of a field, for messages.
+  String value(String name) {
+    return shown(field(name));
   }
 
   /// Returns a text, or another one if the field is absent.

@@ -237,6 +237,16 @@ public record ModelShapes(
 
   /// Collects the operations of one configuration.
   private static final class Reader {
+    /// Fields of attention with a soft cap of its scores, or with sinks.
+    private static final List<String> CHANGING_SCORES =
+        List.of(
+            "attn_logit_softcapping",
+            "attention_sink",
+            "attention_sinks",
+            "use_attention_sinks",
+            "add_full_attention_sink_bias",
+            "add_swa_attention_sink_bias");
+
     private final ModelFields fields;
     private final Family family;
     private final int tp;
@@ -292,10 +302,11 @@ public record ModelShapes(
     }
 
     ModelShapes read() {
-      var attention =
-          family.isLatent() ? Optional.<AttentionSpec>empty() : Optional.of(groupedAttention());
+      var attention = Optional.<AttentionSpec>empty();
       if (family.isLatent()) {
         latentAttention();
+      } else {
+        attention = Optional.of(groupedAttention()).filter(_ -> hasPlainScores());
       }
       feedForward();
       return new ModelShapes(family.toString(), tp, cp, tokens, operations, attention, refused);
@@ -323,6 +334,22 @@ public record ModelShapes(
               .layout(cp > 1 ? TokenLayout.ZIGZAG : TokenLayout.CONTIGUOUS);
       int window = window();
       return window > 0 && window < tokens ? spec.window(window) : spec;
+    }
+
+    /// Returns whether nothing but a mask changes scores and their sums. Refuses the attention
+    /// otherwise.
+    private boolean hasPlainScores() {
+      for (var field : CHANGING_SCORES) {
+        if (fields.isSet(field)) {
+          refused.add(
+              new Refusal(
+                  "attention",
+                  "`%s` is %s, and AttentionSpec has neither a soft cap of scores nor attention sinks; without it the attention would be another"
+                      .formatted(field, fields.value(field))));
+          return false;
+        }
+      }
+      return true;
     }
 
     /// Returns the sliding window; 0 for none. Qwen has the field even if no layer uses it.

@@ -111,6 +111,10 @@ class SpeedLimitsTest {
     assertThat(study(onH200(attention.backward()), 7, 6).faults()).isEmpty();
     assertThat(study(onH200(attention.backward()), 7, 3).faults()).hasSize(1);
     assertThat(study(onH200(attention.window(1024)), 3, 1).faults()).isEmpty();
+    // Eight times as many keys: 15 times as many pairs.
+    var chunk = attention.keys(8 * 32768);
+    assertThat(study(onH200(chunk), 50, 40).faults()).isEmpty();
+    assertThat(study(onH200(chunk), 50, 20).faults()).hasSize(1);
     // The lengths of packed sequences are unknown, and so are the operations.
     var packed = attention.packed(0, 16384, 32768);
     assertThat(study(onH200(packed), 0.001, 0.001).faults()).isEmpty();

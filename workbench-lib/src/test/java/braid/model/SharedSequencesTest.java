@@ -38,9 +38,10 @@ class SharedSequencesTest {
       ends[i] = ends[i - 1] + 1 + random.nextInt(LONGEST >> random.nextInt(8));
     }
     var spec = AttentionSpec.of(ends[count], 1, 8).packed(ends).layout(TokenLayout.BY_WORK);
-    return switch (random.nextInt(3)) {
+    return switch (random.nextInt(4)) {
       case 0 -> spec;
       case 1 -> spec.causal();
+      case 2 -> spec.window(1 + random.nextInt(500));
       default -> spec.causal().window(1 + random.nextInt(500));
     };
   }

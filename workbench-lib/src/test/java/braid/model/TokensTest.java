@@ -34,9 +34,9 @@ class TokensTest {
     var spec = AttentionSpec.of(60, 1, 1).packed(new int[] {0, 20, 37}, new int[] {0, 23, 60});
     // Tokens of the first sequence, three rows without a token, then a token and padding.
     var tokens = new Tokens(List.of(new Tokens.Run(0, 6, 3, 1), new Tokens.Run(6, 39, 5, 1)));
-    assertThat(tokens.endOfKind(spec, 0)).isGreaterThanOrEqualTo(3);
-    assertThat(tokens.endOfKind(spec, 6)).isEqualTo(7);
-    assertThat(tokens.endOfKind(spec, 7)).isEqualTo(11);
+    assertThat(tokens.endOfKind(spec, spec::isPadding, 0, 11)).isGreaterThanOrEqualTo(3);
+    assertThat(tokens.endOfKind(spec, spec::isPadding, 6, 11)).isEqualTo(7);
+    assertThat(tokens.endOfKind(spec, spec::isPadding, 7, 11)).isEqualTo(11);
   }
 
   @Test
@@ -70,8 +70,7 @@ class TokensTest {
   private static AttentionSpec spec(SplittableRandom random) {
     var plain = AttentionSpec.of(POSITIONS, 2, 4);
     var causal = random.nextInt(4) == 0 ? plain : plain.causal();
-    var masked =
-        causal.isCausal() && random.nextInt(3) == 0 ? causal.window(1 + random.nextInt(9)) : causal;
+    var masked = random.nextInt(3) == 0 ? causal.window(1 + random.nextInt(9)) : causal;
     return random.nextBoolean()
         ? masked
         : masked.packed(new int[] {0, 11, 20, 33}, new int[] {0, 13, 23, 40});
@@ -85,7 +84,28 @@ class TokensTest {
     return sequence == packing.at(key)
         && query < packing.end(sequence)
         && key < packing.end(sequence)
-        && (!spec.isCausal() || (back >= 0 && (spec.window() == 0 || back < spec.window())));
+        && (!spec.isCausal() || back >= 0)
+        && (spec.window() == 0 || Math.abs(back) < spec.window());
+  }
+
+  /// Queries and keys of a sequence end at one position; both are divided among the ranks.
+  @Test
+  void separateKeysHavePositionsThatEndWithThoseOfTheQueries() {
+    var spec = AttentionSpec.of(7, 1, 1).packed(0, 5, 7).packedKeys(0, 3, 9);
+    assertThat(spec.positions()).isEqualTo(11);
+    assertThat(Tokens.of(spec, 1, 0).runs()).containsExactly(new Run(0, 0, 5), new Run(5, 9, 2));
+    assertThat(Tokens.ofKeys(spec, 1, 0).runs()).containsExactly(new Run(0, 2, 9));
+    assertThat(Tokens.of(spec, 2, 1).runs()).containsExactly(new Run(0, 4, 1), new Run(1, 9, 2));
+    assertThat(Tokens.ofKeys(spec, 2, 0).runs()).containsExactly(new Run(0, 2, 5));
+    assertThat(Tokens.rowsOf(spec, spec.packing().queries(), 2, 1).runs())
+        .containsExactly(new Run(0, 4, 3));
+    assertThat(Tokens.rowsOf(spec, spec.packing().keys(), 2, 1).runs())
+        .containsExactly(new Run(0, 5, 4));
+    // A sequence of one side alone stays a sequence.
+    var alone = AttentionSpec.of(5, 1, 1).packed(0, 0, 5).packedKeys(0, 4, 4);
+    assertThat(alone.flops()).isZero();
+    assertThat(alone.isUnseen(0)).isTrue();
+    assertThat(alone.seesNothing(4)).isTrue();
   }
 
   @Test

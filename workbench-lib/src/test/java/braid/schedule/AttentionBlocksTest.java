@@ -33,13 +33,15 @@ class AttentionBlocksTest {
     var plain = AttentionSpec.of(60, 1, 2).layout(layouts.get(random.nextInt(layouts.size())));
     var causal = random.nextInt(4) == 0 ? plain : plain.causal();
     var drawn =
-        (causal.isCausal() && random.nextInt(3) == 0
-                ? causal.window(1 + random.nextInt(12))
-                : causal)
+        (random.nextInt(3) == 0 ? causal.window(1 + random.nextInt(12)) : causal)
             .packed(new int[] {0, 17, 30, 30, 52}, new int[] {0, 20, 33, 35, 60});
-    var spec = canDivide(drawn, RANKS) ? drawn : drawn.layout(TokenLayout.ZIGZAG);
+    var separate =
+        random.nextInt(3) > 0
+            ? drawn
+            : drawn.packedKeys(new int[] {0, 20, 60, 63, 90}, new int[] {0, 20, 65, 68, 99});
+    var spec = canDivide(separate, RANKS) ? separate : separate.layout(TokenLayout.ZIGZAG);
     var queries = Tokens.of(spec, RANKS, random.nextInt(RANKS));
-    var keys = Tokens.of(spec, RANKS, random.nextInt(RANKS));
+    var keys = Tokens.ofKeys(spec, RANKS, random.nextInt(RANKS));
     long rows = queries.endRow();
     long keyRows = keys.endRow();
     var attend =

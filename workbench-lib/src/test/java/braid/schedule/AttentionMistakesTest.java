@@ -89,6 +89,21 @@ class AttentionMistakesTest {
                 + "key@1[0..3]): positions are 0..7 but query@1[0..3] has 5..8");
   }
 
+  /// The queries of a chunk are at its last keys, not at its first.
+  @Test
+  void aPositionByTheNumberOfTheRowIsFound() {
+    var chunk = AttentionSpec.of(4, 2, 3).keys(8).causal();
+    var planned = Schedule.of(chunk, ContextParallel.ring(), 1);
+    assertThat(planned.findings()).isEmpty();
+    var attend = (Attend) planned.steps(0).getFirst();
+    assertThat(attend.queries()).isEqualTo(Tokens.from(4, 4));
+    var wrong = changed(attend, chunk, 0, attend.value(), false);
+    assertThat(planned.with(0, List.of(wrong)).findings())
+        .first()
+        .asString()
+        .contains("has attention of query@0[0..3] at position 0 to key@0[0..3]");
+  }
+
   @Test
   void otherValuesAreFound() {
     assertThat(

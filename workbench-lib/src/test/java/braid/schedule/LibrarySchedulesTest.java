@@ -67,6 +67,7 @@ class LibrarySchedulesTest {
               spec.causal(),
               spec.causal().window(5),
               spec.causal().fused(Fused.KV),
+              spec.keys(24 * ranks).causal(),
               spec.fused(Fused.QKV))) {
         if (!AttentionCase.canDivide(masked, ranks)) {
           continue;

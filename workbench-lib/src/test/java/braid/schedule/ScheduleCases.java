@@ -177,6 +177,12 @@ final class ScheduleCases {
                 spec.causal().window(1),
                 spec.causal().window(5),
                 spec.causal().window(40),
+                spec.window(4),
+                padded(spec.window(9)),
+                spec.keys(2 * spec.sequence() + 1).causal(),
+                spec.keys(spec.sequence() + 3).dtype(DType.BF16).fused(Fused.KV),
+                separate(spec.causal()),
+                separate(spec.window(4)).dtype(DType.BF16),
                 spec.causal().dtype(DType.BF16),
                 packed(spec),
                 packed(spec.causal()).fused(Fused.QKV),
@@ -215,6 +221,15 @@ final class ScheduleCases {
     int count = Math.min(12, spec.sequence());
     return spec.packed(
         IntStream.rangeClosed(0, count).map(i -> i * spec.sequence() / count).toArray());
+  }
+
+  /// Gives two sequences other numbers of keys, with padding after one's.
+  private static AttentionSpec separate(AttentionSpec spec) {
+    int half = spec.sequence() / 2;
+    int more = 2 * spec.sequence() - half;
+    return spec.packed(0, half, spec.sequence())
+        .packedKeys(
+            new int[] {0, half + 2, half + 2 + more}, new int[] {0, half + 5, half + 5 + more});
   }
 
   /// The same number of tokens in each half. The second half begins with padding.

@@ -36,12 +36,16 @@ class ScheduleJsonTest {
   void packedAttentionIsReadAsItWasWritten() {
     var spec =
         AttentionSpec.of(24, 4, 8).kvHeads(2).causal().window(5).dtype(DType.BF16).packed(0, 7, 24);
-    for (var method : List.of(ContextParallel.ring().splits(2), ContextParallel.ulysses())) {
-      for (var schedule :
-          List.of(Schedule.of(spec, method, 2), Schedule.of(spec.backward(), method, 2))) {
-        assertThat(Schedule.fromJson(schedule.toJson())).isEqualTo(schedule);
+    for (var each : List.of(spec, spec.packedKeys(0, 9, 40))) {
+      for (var method : List.of(ContextParallel.ring().splits(2), ContextParallel.ulysses())) {
+        for (var schedule :
+            List.of(Schedule.of(each, method, 2), Schedule.of(each.backward(), method, 2))) {
+          assertThat(Schedule.fromJson(schedule.toJson())).isEqualTo(schedule);
+        }
       }
     }
+    // Earlier versions wrote one packing.
+    assertThat(Schedule.of(spec, ContextParallel.ring(), 2).toJson()).doesNotContain("sides");
   }
 
   @Test

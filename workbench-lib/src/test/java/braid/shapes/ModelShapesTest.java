@@ -183,6 +183,23 @@ class ModelShapesTest {
     assertThat(ModelShapes.of(mistral, 2, 1, 2048).attention().orElseThrow().window()).isZero();
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "attn_logit_softcapping, 50.0, false",
+    "attn_logit_softcapping, null, true",
+    "use_attention_sinks, true, false",
+    "use_attention_sinks, false, true"
+  })
+  void attentionWithASoftCapOrSinksIsRefusedByName(String field, String value, boolean accepted) {
+    var changed = "{\"%s\": %s, \"model_type\": \"llama\",".formatted(field, value);
+    var shapes =
+        ModelShapes.of(llama().replace("{\"model_type\": \"llama\",", changed), 2, 1, 8192);
+    assertThat(shapes.attention().isPresent()).isEqualTo(accepted);
+    assertThat(shapes.operations("qkv_fprop")).isNotEmpty();
+    assertThat(shapes.toString().contains("not attention: `%s` is %s, and".formatted(field, value)))
+        .isEqualTo(!accepted);
+  }
+
   @Test
   void expertsAreRefusedByName() {
     assertThat(ModelShapes.of(Example.MIXTRAL_8X7B, 8, 1, 4096).refused().toString())

@@ -130,6 +130,10 @@ class TuneTest {
           attention 64 --heads 4 --fused kvq | --fused must be kv, qkv or none but was `kvq`; try qkv
           attention 64 --heads 4 --exchanged fp8_e5m2 | key and value are exchanged in the attention's bf16 or in fp8_e4m3 but exchanged was fp8_e5m2; try exchanged(FP8_E4M3), or leave it out
           all-gather-gemm 8 9 8 --exchanged fp8_e4m3 | --exchanged is of attention but the operation is all-gather-gemm; leave it out
+          attention 64 --heads 4 --keys 0 | keys must be 1 or more but was 0
+          attention 64 --heads 4 --keys 32 --causal | causal attention aligns the last query with the last key, so each sequence must have as many keys as queries or more, but sequence 0 has 64 queries and 32 keys; leave causal() out
+          attention 64 --heads 4 --keys 32 --fused qkv | fused qkv has a row for each token with query, key and value, but queries and keys differ in number: 64 queries and 32 keys; take fused(KV)
+          all-gather-gemm 8 9 8 --keys 9 | --keys is of attention but the operation is all-gather-gemm; leave it out
           all-gather-gemm 8 9 8 --fused kv | --fused is of attention but the operation is all-gather-gemm; leave it out
           all-gather-gemm 8 9 8 -n 1 | tune needs 2 or more ranks but has 1: one rank has nothing to communicate; try -n 4 --backend host
           all-gather-gemm 8 9 8 -n 2 --budget soon | --budget must be

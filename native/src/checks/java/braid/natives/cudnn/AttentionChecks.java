@@ -37,6 +37,9 @@ final class AttentionChecks {
           alone(BF16, 2, 1, 128, 150, 300, true, 150, 40),
           alone(BF16, 2, 1, 128, 150, 300, true, 280, 140),
           alone(BF16, 2, 1, 64, 300, 150, true, 0, 151),
+          // Windows to both sides, of 64 and of 200 positions.
+          alone(BF16, 2, 1, 128, 256, 256, true, 63, 127),
+          alone(BF16, 4, 2, 64, 256, 256, true, 199, 399),
           alone(FP16, 2, 2, 40, 65, 129, true, 64, 0),
           alone(BF16, 1, 1, 8, 1, 300, false, 0, 0),
           alone(BF16, 1, 1, 256, 130, 130, true, 0, 0),

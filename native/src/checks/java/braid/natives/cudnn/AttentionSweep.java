@@ -97,7 +97,7 @@ public final class AttentionSweep {
     }
     int kvHeads = 1 + random.nextInt(MOST_KV_HEADS);
     int keys = sizes[0][1];
-    int window = causal && random.nextInt(4) == 0 ? 1 + random.nextInt(keys) : 0;
+    int window = causal && random.nextInt(4) == 0 ? 1 + random.nextInt(2 * keys) : 0;
     int shift = one && causal ? random.nextInt(keys) : 0;
     int headSize = HEAD_SIZES[random.nextInt(HEAD_SIZES.length)];
     return PackedProblem.of(type, kvHeads * group, kvHeads, headSize, causal, shift, window, sizes);

@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.function.IntSupplier;
+import java.util.random.RandomGenerator;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -188,8 +189,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
       var drawn = spec(random, isPacked, tokens.getAsInt(), ranks);
       var part = canDivide(drawn, method, ranks) ? drawn : drawn.layout(TokenLayout.ZIGZAG);
       var whole = part.heads(part.heads() * sharing, part.kvHeads() * sharing);
-      if ((long) whole.sequence() * whole.sequence() * whole.heads() * whole.headSize()
-              <= MOST_PRODUCTS
+      if ((long) whole.sequence() * whole.keys() * whole.heads() * whole.headSize() <= MOST_PRODUCTS
           || draw == MOST_DRAWS) {
         return new Drawn(whole, method, how(random, method, whole, ranks));
       }
@@ -255,10 +255,38 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     var masked =
         switch (random.nextInt(4)) {
           case 0 -> spec;
-          case 1 -> spec.causal().window(1 + random.nextInt(tokens));
+          case 1 ->
+              (random.nextBoolean() ? spec.causal() : spec).window(1 + random.nextInt(tokens));
           default -> spec.causal();
         };
-    return canDivide(masked, ranks) ? masked : masked.layout(TokenLayout.ZIGZAG);
+    var drawn = random.nextInt(3) == 0 ? withKeys(random, masked, isPacked) : masked;
+    return canDivide(drawn, ranks) ? drawn : masked.layout(TokenLayout.ZIGZAG);
+  }
+
+  /// Gives keys a number of their own: of one sequence a ratio of few, so that blocks are of few
+  /// sizes; of packed ones any, also none for some sequences. Some have padding after them.
+  ///
+  /// @param any true for any numbers
+  public static AttentionSpec withKeys(RandomGenerator random, AttentionSpec spec, boolean any) {
+    var separate = spec.fused() == Fused.QKV ? spec.fused(Fused.KV) : spec;
+    if (!any) {
+      boolean fewer = !spec.isCausal() && random.nextInt(3) == 0;
+      return separate.keys(
+          fewer ? (spec.sequence() + 1) / 2 : (2 + random.nextInt(2)) * spec.sequence() / 2);
+    }
+    int sequences = spec.packing().sequences();
+    var cumulative = new int[sequences + 1];
+    var padded = new int[sequences + 1];
+    for (int i = 0; i < sequences; i++) {
+      var lengths = spec.packing().cumulative();
+      int queries = lengths.get(i + 1) - lengths.get(i);
+      int keys =
+          spec.isCausal() ? queries + random.nextInt(queries + 3) : random.nextInt(2 * queries + 3);
+      int padding = random.nextInt(3) == 0 ? random.nextInt(5) : 0;
+      cumulative[i + 1] = cumulative[i] + keys;
+      padded[i + 1] = padded[i] + keys + padding;
+    }
+    return separate.packedKeys(cumulative, padded);
   }
 
   /// Divides the tokens into some sequences, with or without padding.
@@ -279,11 +307,13 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     return spec.packed(cumulative, padded);
   }
 
-  /// Returns the number of the sequence of each position; -1 for padding.
-  public static int[] sequences(AttentionSpec spec) {
-    var cumulative = spec.packing().cumulative();
-    var padded = spec.packing().padded();
-    var sequences = new int[spec.sequence()];
+  /// Returns the number of the sequence of each row; -1 for padding.
+  ///
+  /// @param rows those of the queries, or of the keys
+  public static int[] sequences(Packing rows) {
+    var cumulative = rows.cumulative();
+    var padded = rows.padded();
+    var sequences = new int[rows.positions()];
     Arrays.fill(sequences, -1);
     for (int i = 0; i + 1 < padded.size(); i++) {
       int tokens = cumulative.get(i + 1) - cumulative.get(i);
@@ -292,27 +322,57 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     return sequences;
   }
 
-  /// Returns plain loops over the whole sequence, from inputs with a row per position.
+  /// Returns the pairs of a query's row and a key's row that see each other. In a sequence, the
+  /// last query is where the last key is.
+  public static PlainAttention.Mask mask(AttentionSpec spec) {
+    var queries = sequences(spec.packing().queries());
+    var keys = sequences(spec.packing().keys());
+    return (row, key) -> {
+      int sequence = queries[row];
+      if (sequence < 0 || keys[key] != sequence) {
+        return false;
+      }
+      int after = end(spec.packing().keys(), sequence) - key;
+      int back = after - (end(spec.packing().queries(), sequence) - row);
+      boolean later = spec.isCausal() && back < 0;
+      return !later && (spec.window() == 0 || Math.abs(back) < spec.window());
+    };
+  }
+
+  private static int end(Packing rows, int sequence) {
+    return rows.padded().get(sequence) + tokens(rows, sequence);
+  }
+
+  /// Returns the length of a sequence, without padding.
+  private static int tokens(Packing rows, int sequence) {
+    return rows.cumulative().get(sequence + 1) - rows.cumulative().get(sequence);
+  }
+
+  /// Returns which keys no query sees, padding included.
+  public static boolean[] unseen(AttentionSpec spec) {
+    var mask = mask(spec);
+    var unseen = new boolean[spec.keys()];
+    for (int key = 0; key < unseen.length; key++) {
+      int each = key;
+      unseen[key] = IntStream.range(0, spec.sequence()).noneMatch(row -> mask.sees(row, each));
+    }
+    return unseen;
+  }
+
+  /// Returns plain loops over the whole sequence, from inputs with a row per query, and per key.
   public static PlainAttention plain(
       AttentionSpec spec, float[] query, float[] key, float[] value) {
-    var sequences = sequences(spec);
-    PlainAttention.Mask mask =
-        (row, other) -> {
-          boolean later = spec.isCausal() && other > row;
-          boolean tooEarly = spec.window() > 0 && row - other >= spec.window();
-          return !later && !tooEarly && sequences[row] >= 0 && sequences[row] == sequences[other];
-        };
     int columns = spec.heads() * spec.headSize();
     int kvColumns = spec.kvHeads() * spec.headSize();
     return new PlainAttention(
         new PlainAttention.Shape(
             spec.sequence(),
-            spec.sequence(),
+            spec.keys(),
             spec.heads(),
             spec.group(),
             spec.headSize(),
             spec.scale()),
-        mask,
+        mask(spec),
         PlainAttention.numbers(columns, query),
         PlainAttention.numbers(kvColumns, spec.isRounded() ? RoundedHeads.of(spec, key) : key),
         PlainAttention.numbers(kvColumns, spec.isRounded() ? RoundedHeads.of(spec, value) : value));
@@ -346,7 +406,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
 
   @Override
   public String what() {
-    return pass.text(!spec.packing().equals(Packing.single(spec.sequence())));
+    return pass.text(!spec.packing().isSingle());
   }
 
   @Override
@@ -461,14 +521,15 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
   /// and values that are rounded. Keys, values and gradients of the output are NaN for padding,
   /// which nobody may see.
   private Inputs inputs(int round) {
-    var sequences = sequences(spec);
+    var queries = sequences(spec.packing().queries());
+    var keys = sequences(spec.packing().keys());
     return new Inputs(
         this,
         round,
         numbers(1000L * round, spec.heads(), FRACTION, new int[spec.sequence()]),
-        numbers(1000L * round + 1, spec.kvHeads(), fraction(FRACTION), sequences),
-        numbers(1000L * round + 2, spec.kvHeads(), fraction(1), sequences),
-        numbers(1000L * round + 3, spec.heads(), FRACTION, sequences));
+        numbers(1000L * round + 1, spec.kvHeads(), fraction(FRACTION), keys),
+        numbers(1000L * round + 2, spec.kvHeads(), fraction(1), keys),
+        numbers(1000L * round + 3, spec.heads(), FRACTION, queries));
   }
 
   private float fraction(float otherwise) {
@@ -477,7 +538,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
 
   private float[] numbers(long seed, int heads, float factor, int[] sequences) {
     int columns = heads * spec.headSize();
-    var numbers = new float[spec.sequence() * columns];
+    var numbers = new float[sequences.length * columns];
     for (int i = 0; i < numbers.length; i++) {
       numbers[i] =
           sequences[i / columns] < 0
@@ -487,13 +548,21 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     return numbers;
   }
 
-  /// Returns the positions of a rank's rows, by the definition of the layouts. Parts have equal
-  /// length; the first ones have one position more.
+  /// Returns the queries of a rank, and its keys if there are as many.
   public static int[] positions(AttentionSpec spec, int ranks, int rank) {
-    var padded = spec.packing().padded();
+    return positions(spec, spec.packing().queries(), ranks, rank);
+  }
+
+  /// Returns the rows of a rank among those of all ranks, by the definition of the layouts. Parts
+  /// have equal length; the first ones have one row more.
+  ///
+  /// @param all rows of the queries, or of the keys
+  public static int[] positions(AttentionSpec spec, Packing all, int ranks, int rank) {
+    var padded = all.padded();
+    int end = all.positions();
     return switch (spec.layout()) {
-      case CONTIGUOUS -> divided(0, spec.sequence(), ranks, rank, rank).toArray();
-      case ZIGZAG -> divided(0, spec.sequence(), 2 * ranks, rank, 2 * ranks - 1 - rank).toArray();
+      case CONTIGUOUS -> divided(0, end, ranks, rank, rank).toArray();
+      case ZIGZAG -> divided(0, end, 2 * ranks, rank, 2 * ranks - 1 - rank).toArray();
       case PER_SEQUENCE ->
           IntStream.range(1, padded.size())
               .flatMap(
@@ -510,11 +579,10 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
       }
       // Which ranks share a sequence is a choice; a test of it looks at the outcome.
       case BY_WORK ->
-          Tokens.of(spec, ranks, rank).runs().stream()
+          Tokens.rowsOf(spec, all, ranks, rank).runs().stream()
               .flatMapToInt(run -> IntStream.range((int) run.first(), (int) run.end()))
               .toArray();
-      case STRIPED ->
-          IntStream.range(0, spec.sequence()).filter(each -> each % ranks == rank).toArray();
+      case STRIPED -> IntStream.range(0, end).filter(each -> each % ranks == rank).toArray();
     };
   }
 
@@ -536,11 +604,17 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
   /// query and a key come first, each to the rank with the fewest pairs, then the fewest tokens.
   private static int[] owners(AttentionSpec spec, int ranks) {
     int count = spec.packing().sequences();
-    var padded = spec.packing().padded();
     var pairs = new long[count];
     for (int i = 0; i < count; i++) {
-      for (long query = spec.packing().start(i); query < spec.packing().end(i); query++) {
-        pairs[i] += spec.lastSeen(query) - spec.firstSeen(query) + 1;
+      int queries = tokens(spec.packing().queries(), i);
+      int keys = tokens(spec.packing().keys(), i);
+      int ahead = spec.isCausal() ? 0 : spec.window() > 0 ? spec.window() - 1 : keys + queries;
+      int back = spec.window() > 0 ? spec.window() - 1 : keys + queries;
+      for (int query = 0; query < queries; query++) {
+        int same = query + keys - queries;
+        int first = Math.max(0, same - back);
+        int last = Math.min(keys - 1, same + ahead);
+        pairs[i] += Math.max(0, last - first + 1);
       }
     }
     var owners = new int[count];
@@ -553,7 +627,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
         most = pairs[each] > pairs[most] ? each : most;
       }
       left.remove(Integer.valueOf(most));
-      int length = padded.get(most + 1) - padded.get(most);
+      int length = length(spec.packing(), most);
       if (length == 0) {
         continue;
       }
@@ -570,6 +644,19 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     return owners;
   }
 
+  /// Returns the longer of a sequence's queries and keys, and of their paddings.
+  private static int length(Packing packing, int sequence) {
+    int longest = 0;
+    int padding = 0;
+    for (var rows : List.of(packing.queries(), packing.keys())) {
+      int own = tokens(rows, sequence);
+      longest = Math.max(longest, own);
+      padding =
+          Math.max(padding, rows.padded().get(sequence + 1) - rows.padded().get(sequence) - own);
+    }
+    return longest + padding;
+  }
+
   /// Returns whether a layout divides packed sequences, not all tokens as one sequence.
   public static boolean dividesSequences(TokenLayout layout) {
     return layout == TokenLayout.PER_SEQUENCE
@@ -582,7 +669,11 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
   public static boolean canDivide(AttentionSpec spec, int ranks) {
     boolean masked = ranks == 1 || spec.layout() != TokenLayout.STRIPED || spec.window() == 0;
     return masked
-        && IntStream.range(0, ranks).allMatch(rank -> positions(spec, ranks, rank).length > 0);
+        && Stream.of(spec.packing().queries(), spec.packing().keys())
+            .allMatch(
+                rows ->
+                    IntStream.range(0, ranks)
+                        .allMatch(rank -> positions(spec, rows, ranks, rank).length > 0));
   }
 
   /// Returns whether a method can divide the tokens: heads are not exchanged in stripes.
@@ -591,8 +682,8 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
         && (spec.layout() != TokenLayout.STRIPED || method.headRanks(ranks) == 1);
   }
 
-  private int[] positions(ProcessGroup group) {
-    return positions(spec, group.place().size(), group.place().rank());
+  private int[] positions(Packing rows, ProcessGroup group) {
+    return positions(spec, rows, group.place().size(), group.place().rank());
   }
 
   /// Returns the rows of those positions.
@@ -604,7 +695,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     return rows;
   }
 
-  /// Inputs of the whole sequence, a row per position.
+  /// Inputs of the whole sequence, a row per query or per key.
   @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
   record Inputs(
       AttentionCase outer,
@@ -624,8 +715,10 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     }
 
     private void put(Pipeline pipeline, Part part, float[] numbers) {
-      int columns = numbers.length / outer.spec.sequence();
-      var rows = rows(numbers, columns, outer.positions(pipeline.group()));
+      var packing = outer.spec.packing();
+      var all = part == Part.KEY || part == Part.VALUE ? packing.keys() : packing.queries();
+      int columns = numbers.length / all.positions();
+      var rows = rows(numbers, columns, outer.positions(all, pipeline.group()));
       if (part == Part.OUTPUT_GRADIENT) {
         var _ = pipeline.outputGradient().copyFrom(rows);
       } else {
@@ -636,19 +729,24 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
     void compare(Pipeline attention, Findings findings) {
       var group = attention.group();
       var expected =
-          plain(outer.spec, query, key, value).forward(outer.errors(), outer.positions(group));
+          plain(outer.spec, query, key, value)
+              .forward(outer.errors(), outer.positions(outer.spec.packing().queries(), group));
       within("output", group, expected.output(), attention.output().toFloats(), findings);
       found("lse", group, expected.lse(), attention.lse().toFloats(), findings);
     }
 
     void compareGradient(Pipeline gradient, Findings findings) {
       var group = gradient.group();
-      var mine = outer.positions(group);
+      var mine = outer.positions(outer.spec.packing().queries(), group);
+      var mineOfKeys = outer.positions(outer.spec.packing().keys(), group);
       int columns = outer.spec.heads() * outer.spec.headSize();
       var expected =
           plain(outer.spec, query, key, value)
               .backward(
-                  outer.errors(), PlainAttention.numbers(columns, outputGradient), mine, mine);
+                  outer.errors(),
+                  PlainAttention.numbers(columns, outputGradient),
+                  mine,
+                  mineOfKeys);
       var got = outer.gradients().stream().map(each -> each.load(gradient)).toList();
       within("query gradient", group, expected.query(), got.get(0), findings);
       within("key gradient", group, expected.key(), got.get(1), findings);

@@ -10,6 +10,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.LongPredicate;
 
 /// Gradients of one stream's attention, block by block. OpenBLAS multiplies, in fp32; narrow types
 /// are widened. Each head takes tiles of rows × keys:
@@ -173,17 +174,18 @@ final class HostAttentionGradient implements AutoCloseable {
       }
       for (int kvHead = 0; kvHead < block.spec().kvHeads(); kvHead++) {
         for (int from = 0, end; from < key.rows(); from = end) {
-          end = end(block.keys(), from, TILE_KEYS, key.rows());
+          end = end(block.keys(), block.spec()::isUnseen, from, TILE_KEYS, key.rows());
           attend(kvHead, from, end - from);
         }
       }
     }
 
-    /// Returns the end of a tile from `from` on: either all or none of it is padding, which may
-    /// hold anything. Multiplied by a weight of 0, a NaN remains.
-    private int end(Tokens positions, int from, int most, int all) {
-      long end = positions.endOfKind(gradient.block().spec(), from);
-      return (int) Math.min(Math.min(from + most, all), end);
+    /// Returns the end of a tile from `from` on: either all or none of it is without effect, such
+    /// as padding, which may hold anything. Multiplied by a weight of 0, a NaN remains.
+    private int end(Tokens positions, LongPredicate isWithout, int from, int most, int all) {
+      int limit = Math.min(from + most, all);
+      var spec = gradient.block().spec();
+      return (int) Math.min(limit, positions.endOfKind(spec, isWithout, from, limit));
     }
 
     /// Adds the tiles of all rows to `keys` keys of one head, from `from` on.
@@ -191,12 +193,13 @@ final class HostAttentionGradient implements AutoCloseable {
       var block = gradient.block();
       int group = block.spec().group();
       boolean begun = false;
-      boolean padding = block.spec().isPadding(block.keys().at(from));
-      for (int head = kvHead * group; head < (kvHead + 1) * group && !padding; head++) {
+      boolean unseen = block.spec().isUnseen(block.keys().at(from));
+      for (int head = kvHead * group; head < (kvHead + 1) * group && !unseen; head++) {
         for (var run : block.queries().runs()) {
           for (int row = (int) run.row(), end; row < run.endRow(); row = end) {
-            end = end(block.queries(), row, TILE_ROWS, (int) run.endRow());
-            if (!block.spec().isPadding(block.queries().at(row))
+            int endOfRun = (int) run.endRow();
+            end = end(block.queries(), block.spec()::seesNothing, row, TILE_ROWS, endOfRun);
+            if (!block.spec().seesNothing(block.queries().at(row))
                 && block.firstSeen(row) < from + keys
                 && block.endSeen(end - 1) > from) {
               add(head, kvHead, row, end - row, from, keys, begun);

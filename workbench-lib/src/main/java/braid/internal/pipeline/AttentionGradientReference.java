@@ -32,7 +32,8 @@ final class AttentionGradientReference {
 
   private final AttentionSpec spec;
   private final int headSize;
-  private final Tokens tokens;
+  private final Tokens ownQueries;
+  private final Tokens ownKeys;
 
   /// Number of blocks and received sums that are added to any gradient, at most.
   private final long blocks;
@@ -96,7 +97,8 @@ final class AttentionGradientReference {
     this.narrow = arithmetic.weight() * (spec.group() > 1 ? 1.5 : 1);
     this.parts = new SequenceParts(plan, peers, spec);
     int rank = plan.place().rank();
-    this.tokens = Tokens.of(spec, plan.place().size(), rank);
+    this.ownQueries = Tokens.of(spec, plan.place().size(), rank);
+    this.ownKeys = Tokens.ofKeys(spec, plan.place().size(), rank);
     // Other ranks compute a part of this rank's gradients, or all.
     this.blocks =
         AttentionReference.mostSteps(
@@ -117,10 +119,9 @@ final class AttentionGradientReference {
     var queryGradients = parts.loaded(Part.QUERY_GRADIENT);
     var keyGradients = parts.loaded(Part.KEY_GRADIENT);
     var valueGradients = parts.loaded(Part.VALUE_GRADIENT);
-    for (int row = 0; row < tokens.count(); row++) {
-      int position = (int) tokens.at(row);
-      for (int head = 0; head < spec.heads(); head++) {
-        long pairs = ofQuery(position, head);
+    for (int row = 0; row < Math.max(ownQueries.count(), ownKeys.count()); row++) {
+      for (int head = 0; head < spec.heads() && ownQueries.has(row); head++) {
+        long pairs = ofQuery((int) ownQueries.at(row), head);
         var wrong =
             wrong(
                 Part.QUERY_GRADIENT, row, head, spec.heads(), queryGradients, first, pairs, given);
@@ -128,8 +129,8 @@ final class AttentionGradientReference {
           return wrong;
         }
       }
-      for (int head = 0; head < spec.kvHeads(); head++) {
-        long pairs = ofKey(position, head);
+      for (int head = 0; head < spec.kvHeads() && ownKeys.has(row); head++) {
+        long pairs = ofKey((int) ownKeys.at(row), head);
         int heads = spec.kvHeads();
         var wrong = wrong(Part.KEY_GRADIENT, row, head, heads, keyGradients, first, pairs, given);
         if (wrong.isEmpty()) {
@@ -246,7 +247,7 @@ final class AttentionGradientReference {
         return AttentionReference.wrong(
             plan.place().rank(),
             "%s[%d, %d]".formatted(part, row, head * headSize + c),
-            (int) tokens.at(row),
+            (int) (part == Part.QUERY_GRADIENT ? ownQueries : ownKeys).at(row),
             head,
             got,
             sum.sums[c],

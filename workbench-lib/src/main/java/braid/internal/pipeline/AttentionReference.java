@@ -123,8 +123,8 @@ final class AttentionReference {
     this.keys = parts.gathered(Part.KEY);
     this.values = parts.gathered(Part.VALUE);
     this.keyLengths = lengths();
-    this.weights = new double[spec.sequence()];
-    this.exponents = new double[spec.sequence()];
+    this.weights = new double[spec.positions()];
+    this.exponents = new double[spec.positions()];
     this.sums = new double[spec.headSize()];
     this.sizes = new double[spec.headSize()];
     this.exponentSizes = new double[spec.headSize()];
@@ -139,7 +139,7 @@ final class AttentionReference {
   }
 
   private double[] lengths() {
-    var lengths = new double[spec.sequence() * spec.kvHeads()];
+    var lengths = new double[spec.positions() * spec.kvHeads()];
     for (int i = 0; i < lengths.length; i++) {
       double square = 0;
       for (int j = i * spec.headSize(); j < (i + 1) * spec.headSize(); j++) {

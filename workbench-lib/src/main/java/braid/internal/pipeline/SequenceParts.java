@@ -40,16 +40,16 @@ record SequenceParts(Plan plan, Peers peers, AttentionSpec spec) {
     int ranks = plan.place().size();
     int columns = Math.toIntExact(part.columnsOfTensor(spec).length());
     long most =
-        IntStream.range(0, ranks).mapToLong(rank -> tokens(rank).count()).max().orElseThrow();
+        IntStream.range(0, ranks).mapToLong(rank -> tokens(part, rank).count()).max().orElseThrow();
     var parts =
         peers
             .gatherAll()
             .apply(
                 "gather of the " + part,
                 Arrays.copyOf(loaded(part), Math.toIntExact(most * columns)));
-    var all = new float[Math.multiplyExact(spec.sequence(), columns)];
+    var all = new float[Math.multiplyExact(spec.positions(), columns)];
     for (int rank = 0; rank < ranks; rank++) {
-      for (var run : tokens(rank).consecutive()) {
+      for (var run : tokens(part, rank).consecutive()) {
         System.arraycopy(
             parts.get(rank),
             (int) run.row() * columns,
@@ -87,7 +87,7 @@ record SequenceParts(Plan plan, Peers peers, AttentionSpec spec) {
     }
   }
 
-  private Tokens tokens(int rank) {
-    return Tokens.of(spec, plan.place().size(), rank);
+  private Tokens tokens(Part part, int rank) {
+    return part.tokens(spec, plan.place().size(), rank);
   }
 }

@@ -5,6 +5,7 @@ import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.Fused;
 import braid.model.Overlap;
+import braid.model.Packing;
 import braid.schedule.Buffer;
 import braid.schedule.Flag;
 import braid.schedule.Goal;
@@ -15,6 +16,7 @@ import braid.schedule.Step;
 import com.google.gson.JsonObject;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.IntStream;
 
 /// Schedules as JSON. Ports and steps refer to buffers, lanes and flags by name.
@@ -25,8 +27,9 @@ final class ScheduleJson {
   private record Declarations(List<Buffer> buffers, List<Flag> flags, List<Lane> lanes) {
     RecordJson json() {
       return new RecordJson()
-          // Earlier versions fused nothing, and had no groups.
+          // Earlier versions fused and rounded nothing, had as many keys as queries, and no groups.
           .leavingOut(AttentionSpec.class, Map.of("fused", Fused.NONE, "isRounded", false))
+          .leavingOut(Packing.class, Map.of("sides", Optional.empty()))
           .leavingOut(Overlap.class, Map.of("groupRanks", 0))
           .naming(Buffer.class, RecordJson.byName(buffers.stream(), Buffer::name))
           .naming(Flag.class, RecordJson.byName(flags.stream(), Flag::name))

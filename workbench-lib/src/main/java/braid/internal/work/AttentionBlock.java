@@ -68,14 +68,10 @@ public record AttentionBlock(
     return queries.areConsecutive() && keys.areConsecutive();
   }
 
-  /// Returns the position of the first row of the query.
-  public long queryPosition() {
-    return queries.first();
-  }
-
-  /// Returns the position of the first row of key and value.
-  public long keyPosition() {
-    return keys.first();
+  /// Returns the key, counted from the first one of this block, that is the last one that the first
+  /// row sees, of positions that are consecutive on both sides. The block need not have it.
+  public long shift() {
+    return queries.first() + spec.ahead() - keys.first();
   }
 
   /// Returns the first of this block's keys that a query row with a position sees.
@@ -100,7 +96,7 @@ public record AttentionBlock(
 
   private int skip(int from, boolean padding) {
     return from < key.rows() && spec.isPadding(keys.at(from)) == padding
-        ? (int) keys.endOfKind(spec, from)
+        ? (int) keys.endOfKind(spec, spec::isPadding, from, key.rows())
         : from;
   }
 

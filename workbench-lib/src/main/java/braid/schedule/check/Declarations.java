@@ -373,10 +373,10 @@ final class Declarations {
 
   /// @param some true if rows without a position are left as they are
   private void checkPositions(Region rows, Tokens positions, AttentionSpec spec, boolean some) {
-    if (!positions.areWithin(spec.sequence())) {
+    if (!positions.areWithin(spec.positions())) {
       finding(
           "positions are 0..%d but %s has %d..%d",
-          spec.sequence() - 1, rows, positions.first(), positions.runs().getLast().end() - 1);
+          spec.positions() - 1, rows, positions.first(), positions.runs().getLast().end() - 1);
     }
     if (some ? positions.endRow() > rows.rows() : !positions.haveAll(rows.rows())) {
       finding("%s has %d rows but positions of %d", rows, rows.rows(), positions.count());

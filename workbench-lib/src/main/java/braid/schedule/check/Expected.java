@@ -6,7 +6,6 @@ import braid.model.Collective;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.model.Problem;
-import braid.model.Tokens;
 import braid.schedule.Goal;
 import braid.schedule.Part;
 import braid.schedule.Port;
@@ -25,7 +24,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
 import java.util.function.IntToLongFunction;
-import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -260,11 +258,11 @@ final class Expected {
     if (!findings.isEmpty()) {
       return;
     }
-    var queryBlocks = blocks(spec, queries, UnaryOperator.identity());
-    var keyBlocks = blocks(spec, keys, value -> used(spec, value));
+    var queryBlocks = blocks(spec, Part.QUERY, queries);
+    var keyBlocks = blocks(spec, Part.KEY, keys);
     for (int rank = 0; rank < ranks; rank++) {
-      for (var run : Tokens.of(spec, ranks, rank).consecutive()) {
-        for (int i = 0; i < parts.size(); i++) {
+      for (int i = 0; i < parts.size(); i++) {
+        for (var run : parts.get(i).tokens(spec, ranks, rank).consecutive()) {
           boolean ofKeys = parts.get(i) == Part.KEY || parts.get(i) == Part.VALUE;
           var result = out.get(i).get(rank);
           var row = new ArrayList<Value>();
@@ -305,15 +303,17 @@ final class Expected {
   }
 
   /// Returns the rows of all ranks by position in the sequence.
-  private List<Piece> blocks(
-      AttentionSpec spec, List<List<PortRows>> parts, UnaryOperator<Value> used) {
+  ///
+  /// @param side the query or the key, whose rows they are
+  private List<Piece> blocks(AttentionSpec spec, Part side, List<List<PortRows>> parts) {
     var blocks = new ArrayList<Piece>();
     for (int rank = 0; rank < ranks; rank++) {
-      for (var run : Tokens.of(spec, ranks, rank).consecutive()) {
+      for (var run : side.tokens(spec, ranks, rank).consecutive()) {
         var row = new ArrayList<Value>();
         for (var part : parts) {
           var own = part.get(rank);
-          row.add(used.apply(own.atDistance(own.region().row() + run.row() - run.first())));
+          var value = own.atDistance(own.region().row() + run.row() - run.first());
+          row.add(side == Part.KEY ? used(spec, value) : value);
         }
         blocks.add(new Piece(new Slice(run.first(), run.length()), new Together(row)));
       }

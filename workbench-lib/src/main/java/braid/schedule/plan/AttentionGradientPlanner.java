@@ -26,7 +26,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
-import java.util.function.IntFunction;
 import java.util.function.Predicate;
 import java.util.stream.IntStream;
 
@@ -68,6 +67,11 @@ final class AttentionGradientPlanner {
   private final Lane adder;
   private final List<Lane> lanes;
 
+  /// Some tokens of a rank.
+  private interface Division {
+    Tokens of(AttentionSpec spec, int ranks, int rank);
+  }
+
   AttentionGradientPlanner(AttentionGradientSpec gradient, ContextParallel how, int ranks) {
     this.spec = gradient.forward();
     this.how = how;
@@ -84,9 +88,9 @@ final class AttentionGradientPlanner {
     gradients = results.keys();
     boolean direct = spec.dtype() == DType.FP32;
     var own = fetched.own().key();
-    var ofKeys = summed(own, rank -> Tokens.seenByNoOther(spec, ranks, rank));
+    var ofKeys = summed(own, Tokens::ofKeys, Tokens::seenByNoOther);
     sums = direct ? gradients : wide("sum of ", "", gradients, ofKeys);
-    var ofQueries = summed(query, rank -> Tokens.seeingNoOther(spec, ranks, rank));
+    var ofQueries = summed(query, Tokens::of, Tokens::seeingNoOther);
     for (int lane = 0; lane < how.streams(); lane++) {
       queryGradients.add(
           lane == 0 && direct ? queryGradient : wide("query gradient " + lane, ofQueries));
@@ -118,12 +122,12 @@ final class AttentionGradientPlanner {
   }
 
   /// Returns the shapes of sums; ranks without a run of several blocks need none.
-  private List<Shape> summed(Panel like, IntFunction<Tokens> ofOneBlock) {
+  private List<Shape> summed(Panel like, Division all, Division ofOneBlock) {
     return Buffer.shapes(
         ranks,
         rank -> {
-          boolean all = ofOneBlock.apply(rank).equals(Tokens.of(spec, ranks, rank));
-          return new Shape(all ? 0 : like.rows(rank), like.columns());
+          boolean one = ofOneBlock.of(spec, ranks, rank).equals(all.of(spec, ranks, rank));
+          return new Shape(one ? 0 : like.rows(rank), like.columns());
         });
   }
 
@@ -140,7 +144,7 @@ final class AttentionGradientPlanner {
   private final class OfRank {
     private final Program program;
     private final int rank;
-    private final Tokens tokens;
+    private final Tokens keys;
     private final FetchedKeys.OfRank others;
     private final ReturnedGradients.OfRank returned;
     private final List<FetchedUnit> units;
@@ -162,7 +166,8 @@ final class AttentionGradientPlanner {
     OfRank(Program program) {
       this.program = program;
       this.rank = program.rank();
-      this.tokens = Tokens.of(spec, ranks, rank);
+      this.keys = Tokens.ofKeys(spec, ranks, rank);
+      var queries = Tokens.of(spec, ranks, rank);
       this.others = fetched.of(program);
       this.returned = returnedGradients.of(program);
       this.units = others.units();
@@ -170,11 +175,11 @@ final class AttentionGradientPlanner {
       var seeing = Set.copyOf(Tokens.seeingNoOther(spec, ranks, rank).runs());
       var seen = Set.copyOf(Tokens.seenByNoOther(spec, ranks, rank).runs());
       var alike =
-          Tokens.groups(tokens.runs(), run -> List.of(seeing.contains(run), seen.contains(run)));
+          Tokens.groups(queries.runs(), run -> List.of(seeing.contains(run), seen.contains(run)));
       boolean few = alike.size() <= AttentionPlanner.MOST_GROUPS;
       this.seeingNoOther = few ? seeing : Set.of();
       this.seenByNoOther = few ? seen : Set.of();
-      this.groups = few ? alike : List.of(tokens);
+      this.groups = few ? alike : List.of(queries);
       this.blocks = queryGradients.stream().map(this::blocks).toList();
     }
 
@@ -318,12 +323,21 @@ final class AttentionGradientPlanner {
 
     private void attendOwn() {
       // One group of queries writes the gradients of keys that no other queries see.
-      for (var own :
+      var own =
           Tokens.groups(
-              tokens.runs(),
-              run -> seenByNoOther.contains(run) ? seeingNoOther.contains(run) ? 2 : 1 : 0)) {
-        boolean alone = seenByNoOther.contains(own.runs().getFirst());
-        blocks.getFirst().attend(lanes.getFirst(), 0, own, fetched.own(), alone ? gradients : sums);
+              keys.runs(),
+              run -> seenByNoOther.contains(run) ? seeingNoOther.contains(run) ? 2 : 1 : 0);
+      for (var some : own) {
+        boolean alone = seenByNoOther.contains(some.runs().getFirst());
+        blocks
+            .getFirst()
+            .attend(
+                lanes.getFirst(),
+                0,
+                some,
+                fetched.own(),
+                alone ? gradients : sums,
+                group -> own.size() == 1 || some.haveRunsOf(group));
       }
     }
 
@@ -333,7 +347,7 @@ final class AttentionGradientPlanner {
       for (var block : units.get(unit).together()) {
         blocks
             .get(lanes.indexOf(lane))
-            .attend(lane, unit + 1, block, others.keys(unit), part(unit));
+            .attend(lane, unit + 1, block, others.keys(unit), part(unit), _ -> false);
       }
     }
 
@@ -358,7 +372,7 @@ final class AttentionGradientPlanner {
         returned.add(adder, _ -> true, sums);
       }
       if (!sums.equals(gradients)) {
-        var summed = tokens.runs().stream().filter(run -> !seenByNoOther.contains(run)).toList();
+        var summed = keys.runs().stream().filter(run -> !seenByNoOther.contains(run)).toList();
         for (var some : Slice.joined(summed.stream().map(Slice::rows).toList())) {
           round(sums.key(), gradients.key(), some);
           round(sums.value(), gradients.value(), some);

@@ -183,23 +183,23 @@ final class AttentionPlanner {
     }
 
     private void attendOwn() {
-      attend(lanes.getFirst(), 0, tokens, fetched.own());
+      attend(lanes.getFirst(), 0, Tokens.ofKeys(spec, ranks, rank), fetched.own(), true);
     }
 
     private void attend(int unit) {
       if (!units.get(unit).seen().isEmpty()) {
         others.restore(lane(unit), unit);
         for (var keys : units.get(unit).together()) {
-          attend(lane(unit), unit + 1, keys, others.keys(unit));
+          attend(lane(unit), unit + 1, keys, others.keys(unit), false);
         }
       }
     }
 
-    /// Computes the attention of all queries that see any of the keys.
-    private void attend(Lane lane, int chunk, Tokens keys, KeyValue of) {
+    /// Computes the attention of all queries that see any of the keys. Those of the rank begin all
+    /// results.
+    private void attend(Lane lane, int chunk, Tokens keys, KeyValue of, boolean own) {
       int number = lanes.indexOf(lane);
       for (var group : groups) {
-        boolean own = keys.haveRunsOf(group);
         if (!own && !group.see(spec, keys)) {
           continue;
         }

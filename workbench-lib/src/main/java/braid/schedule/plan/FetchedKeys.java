@@ -59,9 +59,10 @@ final class FetchedKeys {
   /// By slot, the fetched keys and values as they are used.
   private final List<KeyValue> used = new ArrayList<>();
 
-  /// Tokens and fetched units, by rank.
-  private final List<Tokens> tokens;
+  /// Queries, keys and fetched units, by rank.
+  private final List<Tokens> queries;
 
+  private final List<Tokens> keys;
   private final List<List<FetchedUnit>> units;
 
   /// Rows of a slot, by rank.
@@ -99,10 +100,11 @@ final class FetchedKeys {
     kv = exchanged.sent();
     own = exchanged.restored(kv);
     comm = AttentionLanes.communication(builder, "comm", how);
-    tokens = IntStream.range(0, ranks).mapToObj(rank -> Tokens.of(spec, ranks, rank)).toList();
+    queries = IntStream.range(0, ranks).mapToObj(rank -> Tokens.of(spec, ranks, rank)).toList();
+    keys = IntStream.range(0, ranks).mapToObj(rank -> Tokens.ofKeys(spec, ranks, rank)).toList();
     route =
         how.neighborsOnly()
-            ? Optional.of(new RingRoute(spec, how, tokens, gradients))
+            ? Optional.of(new RingRoute(spec, how, queries, keys, gradients))
             : Optional.empty();
     boolean byLibrary = how.transport().isLibrary();
     if (byLibrary) {
@@ -127,11 +129,11 @@ final class FetchedKeys {
 
   private void checkEqualParts() {
     for (int rank = 0; rank < ranks; rank++) {
-      long rows = tokens.get(rank).count();
-      if (rows * ranks != spec.sequence()) {
+      long rows = keys.get(rank).count();
+      if (rows * ranks != spec.keys()) {
         throw new BraidException(
             "%s gathers equal parts, so each of %d ranks must have as many tokens but rank %d has %d of %d; take over(COPY_ENGINE)"
-                .formatted(how.transport(), ranks, rank, rows, spec.sequence()));
+                .formatted(how.transport(), ranks, rank, rows, spec.keys()));
       }
     }
   }
@@ -164,7 +166,7 @@ final class FetchedKeys {
 
   private long slotRows(int rank) {
     if (library.isPresent()) {
-      return spec.sequence();
+      return spec.keys();
     }
     return units.get(rank).stream()
         .flatMap(unit -> unit.keys().stream())
@@ -235,18 +237,18 @@ final class FetchedKeys {
 
   /// Returns a unit of pieces in rows one after another.
   private static FetchedUnit unit(int chunk, List<Integer> sources, List<Piece> pieces, long row) {
-    var keys = new ArrayList<Piece>();
+    var placed = new ArrayList<Piece>();
     for (var piece : pieces) {
-      keys.add(new Piece(piece.source(), piece.run(), row));
+      placed.add(new Piece(piece.source(), piece.run(), row));
       row += piece.length();
     }
-    return unit(chunk, sources, keys);
+    return unit(chunk, sources, placed);
   }
 
-  private static FetchedUnit unit(int chunk, List<Integer> sources, List<Piece> keys) {
-    var having = keys.stream().map(Piece::source).collect(Collectors.toSet());
+  private static FetchedUnit unit(int chunk, List<Integer> sources, List<Piece> pieces) {
+    var having = pieces.stream().map(Piece::source).collect(Collectors.toSet());
     var owners = sources.stream().filter(having::contains).toList();
-    return new FetchedUnit(owners, chunk, 1, keys, keys, List.of());
+    return new FetchedUnit(owners, chunk, 1, pieces, pieces, List.of());
   }
 
   /// Returns the chunks that a library gathers. Their rows are one chunk after the other, and in it
@@ -257,36 +259,36 @@ final class FetchedKeys {
     long row = 0;
     for (int chunk = 0; chunk < how.splits(); chunk++) {
       var rows = chunkRows(chunk);
-      var keys = new ArrayList<Piece>();
+      var gathered = new ArrayList<Piece>();
       for (int source : sources) {
-        for (var run : tokens.get(source).runs()) {
+        for (var run : keys.get(source).runs()) {
           var sent = run.inRows(rows.start(), rows.end());
           for (var seen : source == rank ? List.<Tokens.Run>of() : seen(rank, sent)) {
-            keys.add(new Piece(source, seen, row + seen.row() - sent.row()));
+            gathered.add(new Piece(source, seen, row + seen.row() - sent.row()));
           }
           row += sent.length();
         }
       }
-      chunks.add(unit(chunk, sources, keys));
+      chunks.add(unit(chunk, sources, gathered));
     }
     return chunks;
   }
 
   /// Returns the rows of each rank's own keys in a chunk that a library gathers.
   private Slice chunkRows(int chunk) {
-    return new Slice(0, spec.sequence() / ranks).part(how.splits(), chunk);
+    return new Slice(0, spec.keys() / ranks).part(how.splits(), chunk);
   }
 
   /// Returns the keys of a run that a rank's queries see.
-  private List<Tokens.Run> seen(int rank, Tokens.Run keys) {
-    return keys.length() == 0 ? List.of() : tokens.get(rank).seen(spec, keys);
+  private List<Tokens.Run> seen(int rank, Tokens.Run some) {
+    return some.length() == 0 ? List.of() : queries.get(rank).seen(spec, some);
   }
 
   /// Returns the pieces of a chunk of a source that a rank's queries see. Of many short ones, a
   /// ring also fetches the rows between them, if these are no more than theirs: all are one copy
   /// then, and their gradients one sum.
   private List<Piece> seen(int rank, int source, int chunk) {
-    var runs = tokens.get(source).runs();
+    var runs = keys.get(source).runs();
     var seen = runs.stream().flatMap(run -> seen(rank, run).stream()).toList();
     var parts = seen.stream().map(run -> run.part(how.splits(), chunk));
     if (how.method() == Method.RING && seen.size() > MOST_COPIES) {

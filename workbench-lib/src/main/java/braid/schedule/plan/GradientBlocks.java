@@ -13,6 +13,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.function.Predicate;
 
 /// Writes the steps that compute gradients of attention by some queries, block of keys by block of
 /// keys. A gradient of a query is begun by its first block, one of a key by the first queries that
@@ -54,13 +55,16 @@ final class GradientBlocks {
 
   /// Computes the gradients of all queries that see any of some keys in consecutive rows, and of
   /// these keys.
-  void attend(Lane lane, int chunk, Tokens keys, KeyValue of, KeyValue into) {
+  ///
+  /// @param beginning true for queries whose gradients these keys begin, also those without effect:
+  ///   some of each rank's own
+  void attend(
+      Lane lane, int chunk, Tokens keys, KeyValue of, KeyValue into, Predicate<Tokens> beginning) {
     int rank = program.rank();
     var rows = Slice.rows(keys);
     boolean continued = false;
     for (var group : groups) {
-      // Queries of the keys' own positions begin all of their gradients, also those without effect.
-      if (!keys.haveRunsOf(group) && !group.see(spec, keys)) {
+      if (!beginning.test(group) && !group.see(spec, keys)) {
         continue;
       }
       var own = Slice.rows(group);

@@ -16,6 +16,7 @@ import braid.schedule.Slice;
 import braid.schedule.Step.Move;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
@@ -55,7 +56,9 @@ final class HeadExchange {
 
   /// A tensor of a rank's tokens, and the columns of its heads for the tokens of its group: a
   /// buffer per split.
-  record Divided(Panel all, List<Buffer> splits) {
+  ///
+  /// @param tokens tokens of each rank that it has rows of
+  record Divided(Panel all, List<Buffer> splits, IntFunction<Tokens> tokens) {
     Buffer of(int split) {
       return splits.get(split);
     }
@@ -128,13 +131,19 @@ final class HeadExchange {
 
   /// Adds a tensor that is fetched with the keys of a rank's own group.
   Divided gathered(Panel all) {
-    gathered.add(divided("", all, all.dtype()));
+    gathered.add(divided("", all, all.dtype(), this::queries));
     return gathered.getLast();
   }
 
   /// Adds a tensor of results, which are written to the ranks that hold the tokens.
   Divided returned(Panel all) {
-    returned.add(divided("", all, all.dtype()));
+    returned.add(divided("", all, all.dtype(), this::queries));
+    return returned.getLast();
+  }
+
+  /// Adds a tensor of results with a row per key.
+  Divided returnedKeys(Panel all) {
+    returned.add(divided("", all, all.dtype(), this::keys));
     return returned.getLast();
   }
 
@@ -150,11 +159,14 @@ final class HeadExchange {
   Divided sums(Divided results) {
     return results.all().dtype() == DType.FP32
         ? results
-        : divided("sum of ", results.all(), DType.FP32);
+        : divided("sum of ", results.all(), DType.FP32, results.tokens());
   }
 
-  private Divided divided(String prefix, Panel all, DType dtype) {
-    var rows = IntStream.range(0, ranks).mapToObj(rank -> tokens(rank / sharing).count()).toList();
+  private Divided divided(String prefix, Panel all, DType dtype, IntFunction<Tokens> tokens) {
+    var rows =
+        IntStream.range(0, ranks)
+            .mapToObj(rank -> ofGroup(rank / sharing, tokens).count())
+            .toList();
     return new Divided(
         all,
         IntStream.range(0, splits)
@@ -165,7 +177,8 @@ final class HeadExchange {
                         dtype,
                         rows,
                         columns(all)))
-            .toList());
+            .toList(),
+        tokens);
   }
 
   /// @param rows number of rows, by rank
@@ -179,8 +192,17 @@ final class HeadExchange {
     return all.columns() / sharing / splits;
   }
 
-  private Tokens tokens(int group) {
-    return Tokens.ofGroup(spec, ranks, group * sharing, sharing);
+  private Tokens queries(int rank) {
+    return Tokens.of(spec, ranks, rank);
+  }
+
+  private Tokens keys(int rank) {
+    return Tokens.ofKeys(spec, ranks, rank);
+  }
+
+  /// @param tokens queries or keys, by rank
+  private Tokens ofGroup(int group, IntFunction<Tokens> tokens) {
+    return Tokens.together(members(group).stream().map(tokens::apply));
   }
 
   private List<Integer> members(int group) {
@@ -206,9 +228,9 @@ final class HeadExchange {
   /// so that queries that see nothing have a result too.
   private List<Piece> pieces(int group, int source) {
     var pieces = new ArrayList<Piece>();
-    var queries = tokens(group);
+    var queries = ofGroup(group, this::queries);
     long row = 0;
-    for (var run : tokens(source).runs()) {
+    for (var run : ofGroup(source, this::keys).runs()) {
       for (var seen : group == source ? List.of(run) : queries.seen(spec, run)) {
         pieces.add(new Piece(source, seen, row));
         row += seen.length();
@@ -238,14 +260,14 @@ final class HeadExchange {
     private OfRank(Program program) {
       this.program = program;
       this.rank = program.rank();
-      this.tokens = HeadExchange.this.tokens(rank / sharing);
+      this.tokens = ofGroup(rank / sharing, HeadExchange.this::queries);
       this.peers =
           new Neighbors(rank % sharing, sharing, ChunkOrder.NEXT_FIRST)
               .peers().stream().map(peer -> rank / sharing * sharing + peer).toList();
       this.units = HeadExchange.this.units(rank);
     }
 
-    /// Returns the tokens of the group.
+    /// Returns the queries of the group.
     Tokens tokens() {
       return tokens;
     }
@@ -315,28 +337,34 @@ final class HeadExchange {
       var unit = units.get(number);
       var keys = fetched.get(slot(number));
       var moves = new ArrayList<Move>();
-      for (var run : Tokens.of(spec, ranks, source).runs()) {
-        if (isOwn(unit)) {
+      var ofQueries = queries(source).runs();
+      var ofKeys = HeadExchange.this.keys(source).runs();
+      for (int i = 0; i < Math.max(ofQueries.size(), ofKeys.size()); i++) {
+        if (isOwn(unit) && i < ofQueries.size()) {
+          var run = ofQueries.get(i);
           for (var each : gathered) {
-            var into = each.of(unit.split()).on(rank, rows(run));
+            var into = each.of(unit.split()).on(rank, rows(tokens, run));
             moves.add(
                 new Move(part(each.all(), source, Slice.rows(run), unit.split(), into), into));
           }
         }
-        for (var fetched : unit.tokens().within(run.first(), run.end()).runs()) {
-          var from = Slice.rows(run.within(fetched.first(), fetched.end()));
-          var key = keys.key().on(rank, Slice.rows(fetched));
-          var value = keys.value().on(rank, Slice.rows(fetched));
-          moves.add(new Move(part(kv.key(), source, from, unit.split(), key), key));
-          moves.add(new Move(part(kv.value(), source, from, unit.split(), value), value));
+        if (i < ofKeys.size()) {
+          var run = ofKeys.get(i);
+          for (var fetched : unit.tokens().within(run.first(), run.end()).runs()) {
+            var from = Slice.rows(run.within(fetched.first(), fetched.end()));
+            var key = keys.key().on(rank, Slice.rows(fetched));
+            var value = keys.value().on(rank, Slice.rows(fetched));
+            moves.add(new Move(part(kv.key(), source, from, unit.split(), key), key));
+            moves.add(new Move(part(kv.value(), source, from, unit.split(), value), value));
+          }
         }
       }
       return moves;
     }
 
     /// Returns the rows that the group has a rank's tokens in.
-    private Slice rows(Tokens.Run own) {
-      return new Slice(tokens.rowsBefore(own.first()), own.length());
+    private static Slice rows(Tokens group, Tokens.Run own) {
+      return new Slice(group.rowsBefore(own.first()), own.length());
     }
 
     /// Returns the columns of a tensor that a region of one split holds.
@@ -361,10 +389,21 @@ final class HeadExchange {
     private List<Move> results(int unit, int owner) {
       int split = units.get(unit).split();
       var moves = new ArrayList<Move>();
-      for (var run : Tokens.of(spec, ranks, owner).runs()) {
-        for (var each : returned) {
-          var from = each.of(split).on(rank, rows(run));
-          moves.add(new Move(from, part(each.all(), owner, Slice.rows(run), split, from)));
+      var groups = new ArrayList<Tokens>();
+      var own = new ArrayList<List<Tokens.Run>>();
+      for (var each : returned) {
+        groups.add(ofGroup(rank / sharing, each.tokens()));
+        own.add(each.tokens().apply(owner).runs());
+      }
+      int most = own.stream().mapToInt(List::size).max().orElse(0);
+      for (int i = 0; i < most; i++) {
+        for (int j = 0; j < returned.size(); j++) {
+          if (i < own.get(j).size()) {
+            var run = own.get(j).get(i);
+            var from = returned.get(j).of(split).on(rank, rows(groups.get(j), run));
+            var into = part(returned.get(j).all(), owner, Slice.rows(run), split, from);
+            moves.add(new Move(from, into));
+          }
         }
       }
       return moves;

@@ -22,7 +22,7 @@ import java.util.stream.IntStream;
 final class RingRoute {
   private final AttentionSpec spec;
   private final boolean gradients;
-  private final List<Tokens> tokens;
+  private final List<Tokens> queries;
 
   /// By owner and number.
   private final List<List<List<Stretch>>> chunks;
@@ -40,21 +40,29 @@ final class RingRoute {
     }
   }
 
-  /// @param tokens tokens by rank
+  /// @param queries queries by rank
+  /// @param keys keys by rank
   /// @param gradients true if gradients travel too
-  RingRoute(AttentionSpec spec, ContextParallel how, List<Tokens> tokens, boolean gradients) {
+  RingRoute(
+      AttentionSpec spec,
+      ContextParallel how,
+      List<Tokens> queries,
+      List<Tokens> keys,
+      boolean gradients) {
     this.spec = spec;
     this.gradients = gradients;
-    this.tokens = tokens;
+    this.queries = queries;
     chunks =
-        IntStream.range(0, tokens.size()).mapToObj(owner -> chunks(owner, how.splits())).toList();
+        IntStream.range(0, keys.size())
+            .mapToObj(owner -> chunks(owner, keys.get(owner), how.splits()))
+            .toList();
   }
 
-  private List<List<Stretch>> chunks(int owner, int splits) {
+  private List<List<Stretch>> chunks(int owner, Tokens keys, int splits) {
     var all = new ArrayList<List<Stretch>>();
     var rows = new long[splits];
     IntStream.range(0, splits).forEach(_ -> all.add(new ArrayList<>()));
-    for (var run : tokens.get(owner).runs()) {
+    for (var run : keys.runs()) {
       var stretches = stretches(owner, run);
       for (var seen : Tokens.joined(List.copyOf(stretches.keySet()))) {
         for (int chunk = 0; chunk < splits; chunk++) {
@@ -78,7 +86,7 @@ final class RingRoute {
   private SequencedMap<Tokens.Run, BitSet> stretches(int owner, Tokens.Run run) {
     var seen = new ArrayList<List<Tokens.Run>>();
     var borders = new TreeSet<Long>();
-    for (int hops = 1; hops < tokens.size(); hops++) {
+    for (int hops = 1; hops < queries.size(); hops++) {
       seen.add(after(owner, hops).seen(spec, run));
       for (var part : seen.getLast()) {
         borders.add(part.row());
@@ -89,7 +97,7 @@ final class RingRoute {
     for (long from : borders.headSet(borders.isEmpty() ? 0L : borders.getLast())) {
       var stretch = run.inRows(from, borders.tailSet(from, false).getFirst());
       var seenAfter = new BitSet();
-      for (int hops = 1; hops < tokens.size(); hops++) {
+      for (int hops = 1; hops < queries.size(); hops++) {
         seenAfter.set(
             hops,
             seen.get(hops - 1).stream()
@@ -102,9 +110,9 @@ final class RingRoute {
     return all;
   }
 
-  /// Returns the tokens of the rank that is some hops from an owner.
+  /// Returns the queries of the rank that is some hops from an owner.
   private Tokens after(int owner, int hops) {
-    return tokens.get((owner + hops) % tokens.size());
+    return queries.get((owner + hops) % queries.size());
   }
 
   /// Returns the rows of the largest chunk.
@@ -122,8 +130,8 @@ final class RingRoute {
   List<FetchedUnit> units(int rank) {
     var units = new ArrayList<FetchedUnit>();
     for (int chunk = 0; chunk < chunks.getFirst().size(); chunk++) {
-      for (int hops = 1; hops <= tokens.size(); hops++) {
-        var unit = unit(Math.floorMod(rank - hops, tokens.size()), chunk, hops);
+      for (int hops = 1; hops <= queries.size(); hops++) {
+        var unit = unit(Math.floorMod(rank - hops, queries.size()), chunk, hops);
         if (!unit.keys().isEmpty() || !unit.sums().isEmpty()) {
           units.add(unit);
         }

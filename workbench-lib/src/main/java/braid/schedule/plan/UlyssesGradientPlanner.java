@@ -54,8 +54,8 @@ final class UlyssesGradientPlanner {
     gradients =
         List.of(
             heads.returned(results.query()),
-            heads.returned(results.keys().key()),
-            heads.returned(results.keys().value()));
+            heads.returnedKeys(results.keys().key()),
+            heads.returnedKeys(results.keys().value()));
     sums = heads.groups() > 1 ? gradients.stream().map(heads::sums).toList() : gradients;
     for (int slot = 0; slot < heads.slots() && heads.groups() > 1; slot++) {
       parts.add(heads.gradients(slot));
@@ -161,7 +161,13 @@ final class UlyssesGradientPlanner {
       var gradients = own.isOwn(unit) ? sums(unit.split()) : parts.get(own.slot(number));
       blocks
           .get(unit.split())
-          .attend(own.lane(number), number + 1, unit.tokens(), own.keys(number), gradients);
+          .attend(
+              own.lane(number),
+              number + 1,
+              unit.tokens(),
+              own.keys(number),
+              gradients,
+              _ -> own.isOwn(unit));
     }
 
     /// Returns the sums of a split's gradients of key and value.

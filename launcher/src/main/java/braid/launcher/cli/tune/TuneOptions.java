@@ -6,6 +6,7 @@ import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.Fused;
 import braid.model.TokenLayout;
+import java.util.OptionalInt;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
@@ -38,6 +39,14 @@ final class TuneOptions {
       paramLabel = "SIZE",
       description = "Attention: numbers per head. Default: " + DEFAULT_HEAD_SIZE + ".")
   private @Nullable Integer headSize;
+
+  @Option(
+      names = "--keys",
+      paramLabel = "KEYS",
+      description =
+          "Attention: tokens that are keys and values, if they are others than the queries."
+              + " Default: the tokens of the sequence.")
+  private @Nullable Integer keys;
 
   @Option(
       names = "--causal",
@@ -78,6 +87,7 @@ final class TuneOptions {
         heads == null ? "" : "--heads",
         kvHeads == null ? "" : "--kv-heads",
         headSize == null ? "" : "--head-size",
+        keys == null ? "" : "--keys",
         causal ? "--causal" : "",
         fused == null ? "" : "--fused",
         exchanged == null ? "" : "--exchanged",
@@ -128,6 +138,11 @@ final class TuneOptions {
 
   int headSize() {
     return headSize == null ? DEFAULT_HEAD_SIZE : headSize;
+  }
+
+  /// Returns the number of keys, if it was given.
+  OptionalInt keys() {
+    return keys == null ? OptionalInt.empty() : OptionalInt.of(keys);
   }
 
   boolean isCausal() {

@@ -136,6 +136,11 @@ record TunedProblem(Problem problem, String spec, List<Method> methods) {
     var text =
         "AttentionSpec.of(%d, %d, %d).kvHeads(%d).dtype(DType.%s)"
             .formatted(sequence, heads, size, kvHeads, options.dtype().name());
+    if (options.keys().isPresent()) {
+      int keys = options.keys().getAsInt();
+      spec = spec.keys(keys);
+      text += ".keys(%d)".formatted(keys);
+    }
     if (options.isCausal()) {
       spec = spec.causal().layout(options.layout());
       text += ".causal().layout(TokenLayout." + options.layout().name() + ")";

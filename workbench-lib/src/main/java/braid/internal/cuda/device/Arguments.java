@@ -52,12 +52,7 @@ public final class Arguments {
         rows(block.result().lse()),
         new AttentionArguments.Heads(spec.heads(), spec.group(), spec.headSize()),
         new AttentionArguments.Mask(
-            block.queryPosition(),
-            block.keyPosition(),
-            spec.isCausal(),
-            spec.window(),
-            tables.seen(),
-            tables.tokens()),
+            block.shift(), 0, spec.isMasked(), spec.span(), tables.seen(), tables.tokens()),
         spec.scale(),
         continued);
   }

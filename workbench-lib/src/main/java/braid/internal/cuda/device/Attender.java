@@ -146,7 +146,7 @@ public final class Attender implements AutoCloseable {
   }
 
   /// Tables of a packed block: of the keys that each row sees, of the rows that see each key, and
-  /// of keys and rows that are no padding.
+  /// of keys and rows that have an effect, unlike padding.
   record Pairs(
       MemorySegment all,
       MemorySegment seen,
@@ -186,8 +186,8 @@ public final class Attender implements AutoCloseable {
           end++;
         }
         put(pairs.seeing, key, first, end);
-        pairs.tokens.set(
-            ValueLayout.JAVA_BYTE, key, (byte) (block.skipPadding(key) == key ? 1 : 0));
+        boolean isUnseen = block.spec().isUnseen(block.keys().at(key));
+        pairs.tokens.set(ValueLayout.JAVA_BYTE, key, (byte) (isUnseen ? 0 : 1));
       }
       return pairs;
     }
@@ -279,7 +279,10 @@ public final class Attender implements AutoCloseable {
   private Launch ownBackward(
       AttentionGradientBlock gradient, boolean addsQuery, boolean addsKeys, Scratch scratch) {
     var block = gradient.block();
-    boolean plain = block.spec().packing().isSingle() && block.isConsecutive();
+    boolean plain =
+        block.spec().packing().isSingle()
+            && block.isConsecutive()
+            && !block.spec().isUnseen(block.keys().first());
     var tables = plain ? Arguments.Tables.NONE : tables(block, scratch);
     long statistics =
         scratch.take(

@@ -36,13 +36,13 @@ record Sequences(
     static Seeing of(AttentionBlock block) {
       int rows = block.query().rows();
       int keys = block.key().rows();
-      if (!block.spec().isCausal() || keys == 0) {
+      if (!block.spec().isMasked() || keys == 0) {
         return new Seeing(0, keys == 0 ? 0 : rows);
       }
-      long shift = block.queryPosition() - block.keyPosition();
+      long shift = block.shift();
       int first = Math.clamp(-shift, 0, rows);
-      int window = block.spec().window();
-      int end = window == 0 ? rows : Math.clamp(keys + window - 1 - shift, 0, rows);
+      int span = block.spec().span();
+      int end = span == 0 ? rows : Math.clamp(keys + span - 1 - shift, 0, rows);
       return new Seeing(first, Math.max(0, end - first));
     }
   }
@@ -139,16 +139,17 @@ record Sequences(
     if (Seeing.of(sequence).count != sequence.query().rows()) {
       return Mask.OTHER;
     }
-    if (!sequence.spec().isCausal()) {
+    var spec = sequence.spec();
+    if (!spec.isMasked()) {
       return Mask.ALL;
     }
-    if (sequence.queryPosition() == sequence.keyPosition()) {
+    long shift = sequence.shift();
+    if (shift == 0) {
       return Mask.CAUSAL;
     }
-    long last = sequence.queryPosition() + sequence.query().rows() - 1;
     boolean all =
-        sequence.queryPosition() >= sequence.keyPosition() + sequence.key().rows() - 1
-            && sequence.spec().firstSeen(last) <= sequence.keyPosition();
+        shift >= sequence.key().rows() - 1
+            && (spec.span() == 0 || shift + sequence.query().rows() <= spec.span());
     return all ? Mask.ALL : Mask.OTHER;
   }
 
@@ -164,7 +165,7 @@ record Sequences(
         new AttentionProblem.Sequences(all.size(), block.query().rows(), block.key().rows()));
   }
 
-  /// @param shift position of the first row among the keys, if there is a mask
+  /// @param shift the last key that the first row sees, if there is a mask
   private static AttentionProblem problem(
       AttentionBlock block,
       AttentionProblem.Type type,
@@ -183,7 +184,7 @@ record Sequences(
         keys,
         masked,
         Math.toIntExact(masked ? shift : 0),
-        masked ? spec.window() : 0,
+        masked ? spec.span() : 0,
         spec.scale(),
         sequences,
         new Strides(gapped(block.query()), gapped(block.key()), gapped(block.value()), 0, 0, 0, 0));
@@ -219,8 +220,8 @@ record Sequences(
   static Optional<AttentionProblem> problem(AttentionBlock block, Seeing seeing) {
     var spec = block.spec();
     int keys = block.key().rows();
-    long shift = block.queryPosition() - block.keyPosition() + seeing.first;
-    boolean masked = spec.isCausal() && (shift < keys - 1 || spec.window() > 0);
+    long shift = block.shift() + seeing.first;
+    boolean masked = spec.isMasked() && (shift < keys - 1 || spec.window() > 0);
     if (seeing.count == 0) {
       return Optional.empty();
     }

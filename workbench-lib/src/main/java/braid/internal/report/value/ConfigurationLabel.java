@@ -257,6 +257,7 @@ public final class ConfigurationLabel {
       case "replayed", "causal" -> value.equals("true") ? name : "not " + name;
       case "kv heads" -> value + " KV heads";
       case "sequence" -> value + " tokens";
+      case "keys" -> value + " keys";
       case "backend" -> value + " backend";
       case "memory" -> value + " memory";
       case "link", "link between hosts" -> name + " " + link(value);

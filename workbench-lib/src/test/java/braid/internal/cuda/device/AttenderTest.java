@@ -3,16 +3,19 @@ package braid.internal.cuda.device;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.cuda.device.Sequences.Seeing;
+import braid.internal.selftest.AttentionCase;
 import braid.internal.work.AttentionBlock;
 import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.Matrix;
 import braid.model.AttentionSpec;
 import braid.model.DType;
+import braid.model.Tokens;
 import braid.natives.cudnn.AttentionProblem;
 import braid.natives.cudnn.AttentionProblem.Strides;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.List;
 import java.util.Optional;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -42,7 +45,7 @@ class AttenderTest {
 
   private static AttentionSpec spec(boolean causal, int window) {
     var spec = AttentionSpec.of(64, HEADS, HEAD_SIZE).dtype(DType.BF16);
-    return causal ? spec.causal().window(window) : spec;
+    return (causal ? spec.causal() : spec).window(window);
   }
 
   /// Compares what cuDNN is asked with what the block's rows see, key by key.
@@ -178,9 +181,9 @@ class AttenderTest {
     var problem = sequences.problem().orElseThrow();
     if (!sequences.arePacked()) {
       int row =
-          (int) (sequences.block().queryPosition() - block.queryPosition())
+          (int) (sequences.block().queries().first() - block.queries().first())
               + sequences.rows().first();
-      int key = (int) (sequences.block().keyPosition() - block.keyPosition());
+      int key = (int) (sequences.block().keys().first() - block.keys().first());
       count(problem, row, sequences.rows().count(), key, sequences.block().key().rows(), computed);
       return;
     }
@@ -238,7 +241,7 @@ class AttenderTest {
     int[] cumulative = {0, 10, 40, 45};
     int[] padded = {0, 20, 55, 64};
     var spec = spec(random.nextBoolean(), 0).packed(cumulative, padded);
-    return spec.isCausal() && random.nextBoolean() ? spec.window(1 + random.nextInt(40)) : spec;
+    return random.nextBoolean() ? spec.window(1 + random.nextInt(40)) : spec;
   }
 
   /// Compares the tables of our kernels with the definition of packed sequences, pair by pair.
@@ -280,7 +283,7 @@ class AttenderTest {
     return sequence(query) >= 0
         && sequence(query) == sequence(key)
         && !(spec.isCausal() && key > query)
-        && !(spec.window() > 0 && key <= query - spec.window());
+        && !(spec.window() > 0 && Math.abs(query - key) >= spec.window());
   }
 
   private static int sequence(int position) {
@@ -292,6 +295,90 @@ class AttenderTest {
   private static boolean has(MemorySegment table, int index, int number) {
     return number >= table.getAtIndex(ValueLayout.JAVA_INT, 2L * index)
         && number < table.getAtIndex(ValueLayout.JAVA_INT, 2L * index + 1);
+  }
+
+  /// Compares the tables of a block with other keys than queries with plain rules, pair by pair: of
+  /// a sequence of 9 queries and 20 keys, one of 6 and 4, and one without queries.
+  @Test
+  void tablesHoldThePairsOfSeparateKeys() {
+    var random = new Random(7);
+    for (int i = 0; i < 200; i++) {
+      int[] queries = {0, 9, 15, 15};
+      int[] keys = {0, 20, 24, 27};
+      var spec =
+          AttentionSpec.of(15, HEADS, HEAD_SIZE)
+              .packed(queries)
+              .packedKeys(keys)
+              .window(random.nextInt(8));
+      var ofQueries = Tokens.of(spec, 1, 0);
+      var ofKeys = Tokens.ofKeys(spec, 1, 0);
+      int row = random.nextInt(15);
+      int rows = 1 + random.nextInt(15 - row);
+      int first = random.nextInt(27);
+      int count = 1 + random.nextInt(27 - first);
+      var block =
+          new AttentionBlock(
+              spec,
+              matrix(DType.FP32, rows, HEADS * HEAD_SIZE),
+              ofQueries.rows(row, row + rows),
+              matrix(DType.FP32, count, HEADS * HEAD_SIZE),
+              matrix(DType.FP32, count, HEADS * HEAD_SIZE),
+              ofKeys.rows(first, first + count),
+              new AttentionBlock.Part(
+                  matrix(DType.FP32, rows, HEADS * HEAD_SIZE), matrix(DType.FP32, rows, HEADS)),
+              true);
+      var mask = AttentionCase.mask(spec);
+      var unseen = AttentionCase.unseen(spec);
+      try (var arena = Arena.ofConfined()) {
+        var pairs = Attender.Pairs.of(block, arena);
+        for (int key = 0; key < count; key++) {
+          for (int query = 0; query < rows; query++) {
+            assertThat(has(pairs.seen(), query, key))
+                .as("%s %d %d", spec, row + query, first + key)
+                .isEqualTo(mask.sees(row + query, first + key));
+            assertThat(has(pairs.seeing(), key, query))
+                .isEqualTo(mask.sees(row + query, first + key));
+          }
+          assertThat(pairs.tokens().get(ValueLayout.JAVA_BYTE, key) == 0)
+              .isEqualTo(unseen[first + key]);
+        }
+        assertNeverFalls(pairs.seen(), rows);
+        assertNeverFalls(pairs.seeing(), count);
+      }
+    }
+  }
+
+  /// The last query is at the last key: cuDNN is asked for a mask that is shifted to the right.
+  @Test
+  void aChunkOfAPromptIsShiftedToTheRight() {
+    var spec = spec(true, 0).keys(100);
+    var whole = block(spec, 64, 36, 100, 0);
+    assertThat(Sequences.problem(whole, Seeing.of(whole)))
+        .map(problem -> List.of(problem.causal(), problem.shift()))
+        .contains(List.of(true, 36));
+    // Packed ones alone, each with its own shift, since cuDNN aligns first rows.
+    var two =
+        AttentionSpec.of(64, HEADS, HEAD_SIZE)
+            .dtype(DType.BF16)
+            .packed(0, 24, 64)
+            .packedKeys(0, 30, 100)
+            .causal();
+    var queries = Tokens.of(two, 1, 0);
+    var keys = Tokens.ofKeys(two, 1, 0);
+    var packed =
+        new AttentionBlock(
+            two,
+            matrix(DType.BF16, 64, HEADS * HEAD_SIZE),
+            queries,
+            matrix(DType.BF16, 100, HEADS * HEAD_SIZE),
+            matrix(DType.BF16, 100, HEADS * HEAD_SIZE),
+            keys,
+            whole.result(),
+            true);
+    assertThat(Sequences.of(packed))
+        .map(each -> each.problem().orElseThrow())
+        .map(problem -> List.of(problem.rows(), problem.keys(), problem.shift()))
+        .containsExactly(List.of(24, 30, 6), List.of(40, 70, 30));
   }
 
   private static void assertNeverFalls(MemorySegment table, int count) {
