@@ -177,9 +177,8 @@ final class ScheduleCases {
                 spec.causal().window(1),
                 spec.causal().window(5),
                 spec.causal().window(40),
-                spec.window(4),
                 padded(spec.window(9)),
-                spec.keys(2 * spec.sequence() + 1).causal(),
+                spec.keys(2 * spec.sequence() + 1).causal().exchanged(DType.FP8_E4M3),
                 spec.keys(spec.sequence() + 3).dtype(DType.BF16).fused(Fused.KV),
                 separate(spec.causal()),
                 separate(spec.window(4)).dtype(DType.BF16),
@@ -190,7 +189,6 @@ final class ScheduleCases {
                 many(spec.causal()),
                 padded(spec).dtype(DType.BF16).fused(Fused.KV),
                 padded(spec.causal().window(5)).fused(Fused.QKV).exchanged(DType.FP8_E4M3),
-                spec.causal().exchanged(DType.FP8_E4M3),
                 spec.causal().window(5).dtype(DType.BF16).fused(Fused.QKV))) {
           boolean isSame = masked.packing().isSingle() && dividesSequences(layout);
           // A check of stripes has a run for each token; ScheduleCheckTest has more ranks.

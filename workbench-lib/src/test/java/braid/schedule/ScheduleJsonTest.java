@@ -80,7 +80,7 @@ class ScheduleJsonTest {
         "\"ranks\":2 | \"ranks\":2.5 | schedule.ranks must be a whole number but was 2.5",
         "\"ranks\":2 | \"rank\":2 | schedule: unknown field `rank`; known are name, replayed, goal,",
         "\"replayed\":false | \"replayed\":0 | schedule.replayed must be true or false but was 0",
-        "\"type\":\"Copy\" | \"type\":\"Move\" | .type must be one of Copy, Gemm, Reduce, Attend,",
+        "\"type\":\"Copy\" | \"type\":\"Move\" | .type must be one of Copy, Recode, Gemm, Reduce, Attend,",
         "\"lane\":\"comm\" | \"lane\":\"com\" | .lane must be one of comm, ",
         "\"dtype\":\"FP32\" | \"dtype\":\"FP31\" | .dtype must be one of FP32, ",
         "\"rows\":3 | \"rows\":9 | a region must lie in rows 0..5 of `gathered input` on rank 0 but was 9",

@@ -263,7 +263,7 @@ final class HostAttention implements AutoCloseable {
         }
         float sum = 0;
         for (int j = seen; j < unseen; j++) {
-          long number = (long) (from + j) * factor.stride() + kvHead * headSize + column;
+          long number = (from + (long) j) * factor.stride() + (long) kvHead * headSize + column;
           sum +=
               weights.getAtIndex(ValueLayout.JAVA_FLOAT, (long) i * keys + j)
                   * factor.segment().getAtIndex(ValueLayout.JAVA_FLOAT, number);
