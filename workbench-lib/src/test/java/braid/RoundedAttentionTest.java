@@ -72,10 +72,10 @@ class RoundedAttentionTest {
     LocalRanks.run(
         2,
         world -> {
-          for (var how : List.of(ContextParallel.ring(), ContextParallel.ulysses())) {
+          for (var method : List.of(ContextParallel.ring(), ContextParallel.ulysses())) {
             try (var rounding =
-                    Pipeline.on(world).attention(spec.exchanged(E4M3)).overlap(how).build();
-                var plain = Pipeline.on(world).attention(spec).overlap(how).build()) {
+                    Pipeline.on(world).attention(spec.exchanged(E4M3)).overlap(method).build();
+                var plain = Pipeline.on(world).attention(spec).overlap(method).build()) {
               var inputs = Inputs.of(spec, 4);
               AttentionTest.give(rounding, inputs);
               AttentionTest.give(plain, inputs);
@@ -180,15 +180,15 @@ class RoundedAttentionTest {
   @Test
   void aRoundedExchangeHasHalfOfTheBytes() {
     var spec = AttentionSpec.of(4096, 8, 128).kvHeads(2).dtype(DType.BF16);
-    for (var how :
+    for (var method :
         List.of(
             ContextParallel.ring(),
             ContextParallel.allGatherKv().splits(2),
             ContextParallel.allGatherKv().over(Transport.NCCL_KERNELS))) {
-      long exact = linkBytes(Schedule.of(spec, how, 4));
-      long rounded = linkBytes(Schedule.of(spec.exchanged(E4M3), how, 4));
+      long exact = linkBytes(Schedule.of(spec, method, 4));
+      long rounded = linkBytes(Schedule.of(spec.exchanged(E4M3), method, 4));
       // 128 bytes and the scale, instead of 256.
-      assertThat(rounded * 256).as("%s", how).isEqualTo(exact * 132);
+      assertThat(rounded * 256).as("%s", method).isEqualTo(exact * 132);
     }
   }
 
@@ -245,9 +245,10 @@ class RoundedAttentionTest {
     return plan.steps(
             p -> {
               for (int i = 0; i < 2; i++) {
-                var there = List.of(new Step.Move(given.get(i).on(0), narrow.get(i).on(0)));
-                var back = List.of(new Step.Move(narrow.get(i).on(0), used.get(i).on(0)));
-                p.recode(math, 0, there, spec.headSize()).recode(math, 0, back, spec.headSize());
+                var rounding = List.of(new Step.Move(given.get(i).on(0), narrow.get(i).on(0)));
+                var restoring = List.of(new Step.Move(narrow.get(i).on(0), used.get(i).on(0)));
+                p.recode(math, 0, rounding, spec.headSize())
+                    .recode(math, 0, restoring, spec.headSize());
               }
               var keys = restores ? used : given;
               p.attend(

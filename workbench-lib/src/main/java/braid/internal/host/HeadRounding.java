@@ -39,16 +39,16 @@ final class HeadRounding {
     }
   }
 
-  private static void round(float[] numbers, MemorySegment to, long at) {
+  private static void round(float[] numbers, MemorySegment to, long start) {
     float largest = 0;
     for (float each : numbers) {
       largest = Math.max(largest, Math.abs(each));
     }
     float scale = scale(largest);
     for (int i = 0; i < numbers.length; i++) {
-      DType.FP8_E4M3.store(to, at + i, numbers[i] / scale);
+      DType.FP8_E4M3.store(to, start + i, numbers[i] / scale);
     }
-    to.set(ValueLayout.JAVA_FLOAT_UNALIGNED, at + numbers.length, scale);
+    to.set(ValueLayout.JAVA_FLOAT_UNALIGNED, start + numbers.length, scale);
   }
 
   /// Returns the least power of two by which the largest number is at most 448; NaN for a NaN or
@@ -62,11 +62,11 @@ final class HeadRounding {
     return largest / scale > DType.FP8_E4M3.largest() ? 2 * scale : scale;
   }
 
-  private static void restore(MemorySegment from, long at, float[] numbers, DType type) {
-    float scale = from.get(ValueLayout.JAVA_FLOAT_UNALIGNED, at + numbers.length);
+  private static void restore(MemorySegment from, long start, float[] numbers, DType type) {
+    float scale = from.get(ValueLayout.JAVA_FLOAT_UNALIGNED, start + numbers.length);
     float limit = type.largest();
     for (int i = 0; i < numbers.length; i++) {
-      float number = DType.FP8_E4M3.load(from, at + i) * scale;
+      float number = DType.FP8_E4M3.load(from, start + i) * scale;
       numbers[i] = Math.abs(number) > limit ? Math.copySign(limit, number) : number;
     }
   }
