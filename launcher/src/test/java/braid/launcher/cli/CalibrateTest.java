@@ -10,7 +10,9 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -23,7 +25,9 @@ class CalibrateTest {
     return Ran.apart(directory, environment, (_, _) -> {}, arguments);
   }
 
+  /// It measures some 40 s of work alone, and much longer beside other load.
   @Test
+  @Timeout(value = 15, unit = TimeUnit.MINUTES)
   void theHostIsMeasuredByRanksIntoAFile() throws Exception {
     var ran = braid("calibrate", "-n", "2", "--backend", "host", "--link", "1GB/s,20us");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
