@@ -7,7 +7,7 @@ import braid.AttentionTest.RandomCase;
 import braid.PlainAttention.Expected;
 import braid.PlainAttention.Gradients;
 import braid.PlainAttention.Inputs;
-import braid.internal.selftest.AttentionCase;
+import braid.internal.selftest.AttentionOracle;
 import braid.internal.selftest.PartColumns;
 import braid.internal.selftest.Sweep;
 import braid.model.AttentionGradientSpec;
@@ -165,7 +165,7 @@ class AttentionGradientTest {
         3,
         world -> {
           for (var layout : TokenLayout.values()) {
-            if (!AttentionCase.canDivide(spec.layout(layout), 3)) {
+            if (!AttentionOracle.canDivide(spec.layout(layout), 3)) {
               continue;
             }
             for (var method :
@@ -181,7 +181,7 @@ class AttentionGradientTest {
 
   /// Runs with NaN in all inputs of padding.
   static void paddingHasNoGradient(ProcessGroup world, AttentionSpec spec, ContextParallel method) {
-    var sequences = AttentionCase.sequences(spec.packing().queries());
+    var sequences = AttentionOracle.sequences(spec.packing().queries());
     try (var attention = Pipeline.on(world).attention(spec).overlap(method).build();
         var backward = Pipeline.on(world).overlap(method).backward(attention).build()) {
       var mine = PlainAttention.positions(spec, world.size(), world.rank());

@@ -8,6 +8,7 @@ import braid.PlainAttention.Expected;
 import braid.PlainAttention.Inputs;
 import braid.evidence.ProfileSet;
 import braid.internal.selftest.AttentionCase;
+import braid.internal.selftest.AttentionOracle;
 import braid.internal.selftest.PartColumns;
 import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
@@ -231,7 +232,7 @@ class AttentionTest {
   /// is NaN, so it must not be multiplied.
   @ParameterizedTest
   @EnumSource(names = {"FP32", "BF16"})
-  void whatARowDoesNotSeeNeverReachesIt(DType dtype) {
+  void anUnseenNanReachesNoRow(DType dtype) {
     var spec = AttentionSpec.of(150, 4, 8).kvHeads(2).causal().window(60).dtype(dtype);
     var inputs = Inputs.of(spec, 8);
     int columns = spec.kvHeads() * spec.headSize();
@@ -261,7 +262,9 @@ class AttentionTest {
                   assertThat(Float.isNaN(output[i]) || i % width != 3).isTrue();
                 } else {
                   assertThat(output[i])
-                      .isCloseTo((float) expected[row * width + i % width], within(0.02f));
+                      .isCloseTo(
+                          (float) expected[row * width + i % width],
+                          within((float) (1e-4 + 2 * dtype.epsilon())));
                   assertThat(gradient[i]).isFinite();
                 }
               }
@@ -293,18 +296,18 @@ class AttentionTest {
       if (random.nextBoolean()) {
         spec = PackedAttentionTest.packed(spec, random);
         var divided = spec.layout(LAYOUTS.get(random.nextInt(LAYOUTS.size())));
-        spec = AttentionCase.canDivide(divided, ranks) ? divided : spec;
+        spec = AttentionOracle.canDivide(divided, ranks) ? divided : spec;
       }
       if (random.nextInt(3) == 0) {
         var separate = AttentionCase.withKeys(random, spec, true);
-        spec = AttentionCase.canDivide(separate, ranks) ? separate : spec;
+        spec = AttentionOracle.canDivide(separate, ranks) ? separate : spec;
       }
       int kind = random.nextInt(7);
       if (kind > 4) {
         var method = kind == 5 || ranks < 4 ? ContextParallel.ulysses() : halves(ranks);
         int sharing = method.headRanks(ranks);
         spec =
-            AttentionCase.canDivide(spec, method, ranks) ? spec : spec.layout(TokenLayout.ZIGZAG);
+            AttentionOracle.canDivide(spec, method, ranks) ? spec : spec.layout(TokenLayout.ZIGZAG);
         int splits = List.of(1, kvHeads).get(random.nextInt(2));
         method =
             method.splits(splits).streams(Math.min(splits, Overlap.MAX_STREAMS)).over(any(random));

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 import static org.assertj.core.api.Assertions.withinPercentage;
 
 import braid.internal.selftest.AttentionCase;
+import braid.internal.selftest.AttentionOracle;
 import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
@@ -44,15 +45,15 @@ class BalanceTest {
     for (int seed = 0; seed < 12; seed++) {
       var drawn = spec(seed);
       var spec = seed < 8 ? drawn : AttentionCase.withKeys(new Random(seed), drawn, true);
-      var mask = AttentionCase.mask(spec);
+      var mask = AttentionOracle.mask(spec);
       for (var row : Balance.of(spec, RANKS).rows()) {
         if (!row.division().tuning().equals(ContextParallel.ring())) {
           continue;
         }
         var divided = spec.layout(row.division().layout());
         for (int rank = 0; rank < RANKS; rank++) {
-          var mine = AttentionCase.positions(divided, RANKS, rank);
-          var keys = AttentionCase.positions(divided, spec.packing().keys(), RANKS, rank);
+          var mine = AttentionOracle.positions(divided, RANKS, rank);
+          var keys = AttentionOracle.positions(divided, spec.packing().keys(), RANKS, rank);
           var own = new HashSet<>(Arrays.stream(keys).boxed().toList());
           var fetched = new HashSet<Integer>();
           long pairs = 0;

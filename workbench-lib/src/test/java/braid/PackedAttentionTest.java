@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.PlainAttention.Expected;
 import braid.PlainAttention.Inputs;
-import braid.internal.selftest.AttentionCase;
+import braid.internal.selftest.AttentionOracle;
 import braid.internal.selftest.Sweep;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
@@ -135,7 +135,7 @@ class PackedAttentionTest {
   void f3EveryMethodEqualsPlainLoops(int ranks) {
     var specs =
         Sweep.oneOf(2, specs()).stream()
-            .filter(spec -> AttentionCase.canDivide(spec, ranks))
+            .filter(spec -> AttentionOracle.canDivide(spec, ranks))
             .toList();
     var inputs = specs.stream().map(spec -> Inputs.of(spec, 9)).toList();
     var expected = new ArrayList<Expected>();

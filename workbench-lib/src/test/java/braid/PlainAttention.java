@@ -3,7 +3,7 @@ package braid;
 import static braid.natives.kernels.PlainAttention.all;
 import static braid.natives.kernels.PlainAttention.numbers;
 
-import braid.internal.selftest.AttentionCase;
+import braid.internal.selftest.AttentionOracle;
 import braid.model.AttentionSpec;
 import braid.model.DType;
 import braid.natives.kernels.PlainAttention.Errors;
@@ -28,13 +28,13 @@ final class PlainAttention {
               numbers(random, kv, spec.dtype()),
               numbers(random, kv, spec.dtype()));
       // Nothing of padding, or of keys that no query sees, may reach a result.
-      var sequenceOf = AttentionCase.sequences(spec.packing().queries());
+      var sequenceOf = AttentionOracle.sequences(spec.packing().queries());
       for (int i = 0; i < spec.sequence(); i++) {
         if (sequenceOf[i] < 0) {
           clear(inputs.query, i, spec.sequence());
         }
       }
-      var unseen = AttentionCase.unseen(spec);
+      var unseen = AttentionOracle.unseen(spec);
       for (int i = 0; i < spec.keys(); i++) {
         if (unseen[i]) {
           clear(inputs.key, i, spec.keys());
@@ -50,7 +50,7 @@ final class PlainAttention {
     }
 
     private braid.natives.kernels.PlainAttention plain(AttentionSpec spec) {
-      return AttentionCase.plain(spec, query, key, value);
+      return AttentionOracle.plain(spec, query, key, value);
     }
 
     static float[] numbers(Random random, int count, DType dtype) {
@@ -90,18 +90,18 @@ final class PlainAttention {
 
   /// Queries of a rank, by the definition of the layouts.
   static List<Integer> positions(AttentionSpec spec, int ranks, int rank) {
-    return Arrays.stream(AttentionCase.positions(spec, ranks, rank)).boxed().toList();
+    return Arrays.stream(AttentionOracle.positions(spec, ranks, rank)).boxed().toList();
   }
 
   /// Keys of a rank, by the definition of the layouts.
   static List<Integer> keys(AttentionSpec spec, int ranks, int rank) {
-    return Arrays.stream(AttentionCase.positions(spec, spec.packing().keys(), ranks, rank))
+    return Arrays.stream(AttentionOracle.positions(spec, spec.packing().keys(), ranks, rank))
         .boxed()
         .toList();
   }
 
   static float[] rows(float[] all, List<Integer> positions, int columns) {
-    return AttentionCase.rows(
+    return AttentionOracle.rows(
         all, columns, positions.stream().mapToInt(Integer::intValue).toArray());
   }
 }

@@ -12,6 +12,7 @@ import braid.model.DType;
 import braid.model.Fused;
 import braid.model.TokenLayout;
 import braid.model.Transport;
+import braid.model.VerificationFailed;
 import braid.schedule.Buffer;
 import braid.schedule.Lane;
 import braid.schedule.Part;
@@ -155,24 +156,24 @@ class RoundedAttentionTest {
   }
 
   @Test
-  void verifyRoundsByArithmeticOfItsOwn() {
+  void verifyRefusesTheResultOfUnroundedKeys() {
     var spec = AttentionSpec.of(40, 2, 8).kvHeads(1).dtype(DType.BF16).exchanged(E4M3);
     LocalRanks.run(
         2,
         world -> {
-          try (var attention = Pipeline.on(world).attention(spec).build()) {
-            AttentionTest.give(attention, Inputs.of(spec, 6));
-            world.barrier();
-            attention.run();
-            attention.verify();
-            // What unrounded keys would give is no longer within the bounds.
-            try (var plain = Pipeline.on(world).attention(spec.exchanged(DType.BF16)).build()) {
-              AttentionTest.give(plain, Inputs.of(spec, 6));
-              world.barrier();
-              plain.run();
-              world.barrier();
-              assertThat(plain.output().toFloats()).isNotEqualTo(attention.output().toFloats());
+          try (var attention = Pipeline.on(world).attention(spec).build();
+              var plain = Pipeline.on(world).attention(spec.exchanged(DType.BF16)).build()) {
+            for (var each : List.of(attention, plain)) {
+              AttentionTest.give(each, Inputs.of(spec, 6));
             }
+            world.barrier();
+            plain.run();
+            attention.verify();
+            var unrounded = plain.output().toFloats();
+            assertThatThrownBy(
+                    () -> attention.verify(null, () -> attention.output().copyFrom(unrounded)))
+                .isInstanceOf(VerificationFailed.class)
+                .hasMessageContaining("output[");
           }
         });
   }
@@ -210,9 +211,16 @@ class RoundedAttentionTest {
     return bytes;
   }
 
+  @Test
+  void timelinesNameRoundingAndWhoseKeysAreAttendedTo() {
+    var spec = AttentionSpec.of(64, 1, 4).exchanged(E4M3);
+    assertThat(Schedule.of(spec, ContextParallel.ring(), 2).timeline(0).toString())
+        .contains("round 0", "restore 0", "attend own", "restore 1", "attend 1");
+  }
+
   /// A schedule of one's own that forgets a step is told which.
   @Test
-  void theCheckFindsWhatIsNotRoundedOrNotRestored() {
+  void theCheckFindsUnroundedKeys() {
     var spec = AttentionSpec.of(8, 1, 4).exchanged(E4M3);
     assertThat(checked(spec, true, true)).isEmpty();
     assertThat(checked(spec, false, true))

@@ -1,6 +1,6 @@
 package braid.schedule;
 
-import static braid.internal.selftest.AttentionCase.canDivide;
+import static braid.internal.selftest.AttentionOracle.canDivide;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.model.AttentionSpec;

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.Capabilities;
-import braid.internal.selftest.AttentionCase;
+import braid.internal.selftest.AttentionOracle;
 import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.PipelineCases;
 import braid.model.AttentionSpec;
@@ -69,7 +69,7 @@ class LibrarySchedulesTest {
               spec.causal().fused(Fused.KV),
               spec.keys(24 * ranks).causal(),
               spec.fused(Fused.QKV))) {
-        if (!AttentionCase.canDivide(masked, ranks)) {
+        if (!AttentionOracle.canDivide(masked, ranks)) {
           continue;
         }
         for (var library : LIBRARIES) {

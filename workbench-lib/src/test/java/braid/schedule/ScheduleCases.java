@@ -1,7 +1,7 @@
 package braid.schedule;
 
-import static braid.internal.selftest.AttentionCase.canDivide;
-import static braid.internal.selftest.AttentionCase.dividesSequences;
+import static braid.internal.selftest.AttentionOracle.canDivide;
+import static braid.internal.selftest.AttentionOracle.dividesSequences;
 
 import braid.Capabilities;
 import braid.model.AttentionSpec;

@@ -497,7 +497,7 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
           .forEach(
               rank -> {
                 var mine = rows.of(rank);
-                var positions = AttentionCase.positions(plain.spec(), ranks, rank);
+                var positions = AttentionOracle.positions(plain.spec(), ranks, rank);
                 for (int i = 0; i < ROWS; i++) {
                   System.arraycopy(mine, i * columns, sequence, positions[i] * columns, columns);
                 }

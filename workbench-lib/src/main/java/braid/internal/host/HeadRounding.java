@@ -4,8 +4,9 @@ import braid.internal.work.Recoding;
 import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 
-/// Rounds heads to e4m3 and restores them, row by row.
+/// Rounds heads to e4m3 and restores them, row by row. Like [Numbers], it works on arrays.
 final class HeadRounding {
   /// Exponent of the largest number of e4m3.
   private static final int LARGEST_EXPONENT = 8;
@@ -13,42 +14,74 @@ final class HeadRounding {
   /// Smaller numbers have this scale too, so that no product with a scale is subnormal.
   private static final int LEAST_EXPONENT = -100;
 
+  /// Bits of fp32 that e4m3 has not.
+  private static final int DROPPED = 20;
+
+  /// What the exponents of fp32 are counted from, less that of e4m3.
+  private static final int BIAS = 120;
+
+  private static final float LEAST_NORMAL = 0x1p-6f;
+
+  /// A number whose last place in fp32 is the least positive number of e4m3.
+  private static final float STEPPED = 0x1p14f;
+
+  private static final float[] RESTORED = new float[256];
+
+  static {
+    var bits = MemorySegment.ofArray(new byte[RESTORED.length]);
+    for (int i = 0; i < RESTORED.length; i++) {
+      bits.set(ValueLayout.JAVA_BYTE, i, (byte) i);
+      RESTORED[i] = DType.FP8_E4M3.load(bits, i);
+    }
+  }
+
   private HeadRounding() {}
 
   static void run(Recoding recoding) {
-    int headSize = recoding.headSize();
     var wide = recoding.wide();
-    var narrow = recoding.narrow();
-    var numbers = new float[headSize];
-    for (int row = 0; row < wide.rows(); row++) {
-      for (int head = 0; head < recoding.heads(); head++) {
-        long first = (long) row * wide.stride() + (long) head * headSize;
-        long rounded = (long) row * narrow.stride() + (long) head * recoding.roundedBytes();
-        if (recoding.rounds()) {
-          for (int i = 0; i < headSize; i++) {
-            numbers[i] = wide.dtype().load(wide.segment(), first + i);
-          }
-          round(numbers, narrow.segment(), rounded);
-        } else {
-          restore(narrow.segment(), rounded, numbers, wide.dtype());
-          for (int i = 0; i < headSize; i++) {
-            wide.dtype().store(wide.segment(), first + i, numbers[i]);
-          }
+    int headSize = recoding.headSize();
+    int roundedSize = recoding.roundedSize();
+    var row = new float[wide.columns()];
+    var bytes = new byte[recoding.rounded().columns()];
+    var rounded = MemorySegment.ofArray(bytes);
+    for (int i = 0; i < wide.rows(); i++) {
+      var given = recoding.rounded().rows(i, 1).bytes();
+      if (recoding.rounds()) {
+        Numbers.load(wide.dtype(), wide.rows(i, 1).bytes(), row);
+        for (int head = 0; head < recoding.heads(); head++) {
+          float scale = round(row, head * headSize, headSize, bytes, head * roundedSize);
+          rounded.set(
+              ValueLayout.JAVA_FLOAT_UNALIGNED, (long) head * roundedSize + headSize, scale);
         }
+        given.copyFrom(rounded);
+      } else {
+        rounded.copyFrom(given);
+        for (int head = 0; head < recoding.heads(); head++) {
+          float scale =
+              rounded.get(ValueLayout.JAVA_FLOAT_UNALIGNED, (long) head * roundedSize + headSize);
+          restore(bytes, head * roundedSize, scale, row, head * headSize, headSize);
+        }
+        clamp(row, wide.dtype().largest());
+        Numbers.store(wide.dtype(), row, wide.rows(i, 1).bytes());
       }
     }
   }
 
-  private static void round(float[] numbers, MemorySegment to, long start) {
+  /// Rounds the numbers of a head; returns their scale.
+  private static float round(float[] from, int first, int count, byte[] to, int start) {
     float largest = 0;
-    for (float each : numbers) {
-      largest = Math.max(largest, Math.abs(each));
+    for (int i = 0; i < count; i++) {
+      largest = Math.max(largest, Math.abs(from[first + i]));
     }
     float scale = scale(largest);
-    for (int i = 0; i < numbers.length; i++) {
-      DType.FP8_E4M3.store(to, start + i, numbers[i] / scale);
+    if (Float.isNaN(scale)) {
+      Arrays.fill(to, start, start + count, (byte) 0);
+      return scale;
     }
-    to.set(ValueLayout.JAVA_FLOAT_UNALIGNED, start + numbers.length, scale);
+    for (int i = 0; i < count; i++) {
+      to[start + i] = narrow(from[first + i] / scale);
+    }
+    return scale;
   }
 
   /// Returns the least power of two by which the largest number is at most 448; NaN for a NaN or
@@ -62,12 +95,32 @@ final class HeadRounding {
     return largest / scale > DType.FP8_E4M3.largest() ? 2 * scale : scale;
   }
 
-  private static void restore(MemorySegment from, long start, float[] numbers, DType type) {
-    float scale = from.get(ValueLayout.JAVA_FLOAT_UNALIGNED, start + numbers.length);
-    float limit = type.largest();
+  /// Returns the nearest number of e4m3, of two that whose last bit is 0, of one that is at most
+  /// 448.
+  private static byte narrow(float number) {
+    float size = Math.abs(number);
+    int bits = Float.floatToRawIntBits(size);
+    int sign = Float.floatToRawIntBits(number) >>> 24 & 0x80;
+    int rounded =
+        size < LEAST_NORMAL
+            ? Float.floatToRawIntBits(size + STEPPED) - Float.floatToRawIntBits(STEPPED)
+            : (bits + (1 << DROPPED - 1) - 1 + (bits >> DROPPED & 1) >> DROPPED) - (BIAS << 3);
+    return (byte) (sign | rounded);
+  }
+
+  private static void restore(
+      byte[] from, int start, float scale, float[] to, int first, int count) {
+    for (int i = 0; i < count; i++) {
+      to[first + i] = RESTORED[from[start + i] & 0xff] * scale;
+    }
+  }
+
+  /// Rounding may lead beyond the largest number of a type.
+  private static void clamp(float[] numbers, float largest) {
     for (int i = 0; i < numbers.length; i++) {
-      float number = DType.FP8_E4M3.load(from, start + i) * scale;
-      numbers[i] = Math.abs(number) > limit ? Math.copySign(limit, number) : number;
+      if (Math.abs(numbers[i]) > largest) {
+        numbers[i] = Math.copySign(largest, numbers[i]);
+      }
     }
   }
 }

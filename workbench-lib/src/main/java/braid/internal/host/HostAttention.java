@@ -177,9 +177,11 @@ final class HostAttention implements AutoCloseable {
           new Blas.Factor(scoreMemory, keys, false),
           factor(value, from, kvHead, false),
           new Blas.Sum(rows, headSize, keys, 1, 0, productMemory));
-      leaveOutUnseen(block, row, rows, from, keys, scoreMemory, value, kvHead, productMemory);
       int count = rows * headSize;
       MemorySegment.copy(productMemory, ValueLayout.JAVA_FLOAT, 0, products, 0, count);
+      if (!areFinite(products, count)) {
+        leaveOutUnseen(block, row, rows, from, keys, scores, value, kvHead, products);
+      }
       for (int i = 0; i < count; i++) {
         outputs[i] += products[i];
       }
@@ -240,6 +242,14 @@ final class HostAttention implements AutoCloseable {
         matrix.segment().asSlice(skipped * Float.BYTES), matrix.stride(), transposed);
   }
 
+  static boolean areFinite(float[] numbers, int count) {
+    float sum = 0;
+    for (int i = 0; i < count; i++) {
+      sum += 0 * numbers[i];
+    }
+    return sum == 0;
+  }
+
   /// Computes products of a tile's weights and keys or values again that are not finite: a NaN or
   /// infinity of a key that the row does not see remains when it is multiplied by a weight of 0.
   static void leaveOutUnseen(
@@ -248,27 +258,25 @@ final class HostAttention implements AutoCloseable {
       int rows,
       int from,
       int keys,
-      MemorySegment weights,
+      float[] weights,
       Matrix factor,
       int kvHead,
-      MemorySegment products) {
+      float[] products) {
     int headSize = block.spec().headSize();
     for (int i = 0; i < rows; i++) {
       int seen = Math.max(0, block.firstSeen(row + i) - from);
       int unseen = Math.min(keys, block.endSeen(row + i) - from);
       for (int column = 0; column < headSize; column++) {
-        long product = (long) i * headSize + column;
-        if (Float.isFinite(products.getAtIndex(ValueLayout.JAVA_FLOAT, product))) {
+        int product = i * headSize + column;
+        if (Float.isFinite(products[product])) {
           continue;
         }
-        float sum = 0;
+        products[product] = 0;
         for (int j = seen; j < unseen; j++) {
           long number = (from + (long) j) * factor.stride() + (long) kvHead * headSize + column;
-          sum +=
-              weights.getAtIndex(ValueLayout.JAVA_FLOAT, (long) i * keys + j)
-                  * factor.segment().getAtIndex(ValueLayout.JAVA_FLOAT, number);
+          products[product] +=
+              weights[i * keys + j] * factor.segment().getAtIndex(ValueLayout.JAVA_FLOAT, number);
         }
-        products.setAtIndex(ValueLayout.JAVA_FLOAT, product, sum);
       }
     }
   }

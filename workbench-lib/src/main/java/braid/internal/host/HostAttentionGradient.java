@@ -248,8 +248,13 @@ final class HostAttentionGradient implements AutoCloseable {
           new Blas.Factor(changeMemory, keys, false),
           factor(key, from, kvHead, false),
           new Blas.Sum(rows, headSize, keys, 1, 0, queryMemory));
-      HostAttention.leaveOutUnseen(
-          gradient.block(), row, rows, from, keys, changeMemory, key, kvHead, queryMemory);
+      int count = rows * headSize;
+      MemorySegment.copy(queryMemory, ValueLayout.JAVA_FLOAT, 0, numbers, 0, count);
+      if (!HostAttention.areFinite(numbers, count)) {
+        HostAttention.leaveOutUnseen(
+            gradient.block(), row, rows, from, keys, changes, key, kvHead, numbers);
+        MemorySegment.copy(numbers, 0, queryMemory, ValueLayout.JAVA_FLOAT, 0, count);
+      }
       store(queryMemory, rows, gradient.queryGradient(), row, head * headSize, true);
     }
 

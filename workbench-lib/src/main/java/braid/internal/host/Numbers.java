@@ -5,25 +5,51 @@ import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// Conversions of many numbers. The type is decided outside the loops: ranks run with the first
-/// compiler only, which would decide it for every number.
+/// Conversions of many numbers. Ranks run with the first compiler only. So the type is decided
+/// outside the loops, and they work on arrays: an access to a segment takes several times as long.
 public final class Numbers {
+  /// Numbers that are converted at once.
+  private static final int CHUNK = 2048;
+
   private Numbers() {}
 
   /// Converts every element to fp32.
   public static void widen(DType dtype, MemorySegment from, MemorySegment to) {
+    if (dtype.isStoredAsFp32()) {
+      MemorySegment.copy(from, 0, to, 0, from.byteSize());
+      return;
+    }
     long count = from.byteSize() / dtype.bytes();
+    var numbers = new float[(int) Math.min(CHUNK, count)];
+    for (long start = 0; start < count; start += CHUNK) {
+      int some = (int) Math.min(CHUNK, count - start);
+      load(dtype, from.asSlice(start * dtype.bytes(), (long) some * dtype.bytes()), numbers);
+      MemorySegment.copy(
+          numbers, 0, to, ValueLayout.JAVA_FLOAT_UNALIGNED, start * Float.BYTES, some);
+    }
+  }
+
+  /// Loads all numbers of a segment.
+  static void load(DType dtype, MemorySegment from, float[] to) {
+    int count = (int) (from.byteSize() / dtype.bytes());
     switch (dtype) {
-      case FP32, TF32 -> MemorySegment.copy(from, 0, to, 0, from.byteSize());
+      case FP32, TF32 ->
+          MemorySegment.copy(from, ValueLayout.JAVA_FLOAT_UNALIGNED, 0, to, 0, count);
       case BF16 -> {
-        for (long i = 0; i < count; i++) {
-          to.setAtIndex(
-              ValueLayout.JAVA_INT, i, from.getAtIndex(ValueLayout.JAVA_SHORT_UNALIGNED, i) << 16);
+        var bits = from.toArray(ValueLayout.JAVA_SHORT_UNALIGNED);
+        for (int i = 0; i < count; i++) {
+          to[i] = Float.intBitsToFloat(bits[i] << 16);
         }
       }
-      case FP16, FP8_E4M3, FP8_E5M2 -> {
-        for (long i = 0; i < count; i++) {
-          to.setAtIndex(ValueLayout.JAVA_FLOAT, i, dtype.load(from, i));
+      case FP16 -> {
+        var bits = from.toArray(ValueLayout.JAVA_SHORT_UNALIGNED);
+        for (int i = 0; i < count; i++) {
+          to[i] = Float.float16ToFloat(bits[i]);
+        }
+      }
+      case FP8_E4M3, FP8_E5M2 -> {
+        for (int i = 0; i < count; i++) {
+          to[i] = dtype.load(from, i);
         }
       }
     }
@@ -64,8 +90,39 @@ public final class Numbers {
       return;
     }
     long count = to.byteSize() / dtype.bytes();
-    for (long i = 0; i < count; i++) {
-      dtype.store(to, i, from.getAtIndex(ValueLayout.JAVA_FLOAT, i));
+    for (long start = 0; start < count; start += CHUNK) {
+      long some = Math.min(CHUNK, count - start);
+      var numbers =
+          from.asSlice(start * Float.BYTES, some * Float.BYTES)
+              .toArray(ValueLayout.JAVA_FLOAT_UNALIGNED);
+      store(dtype, numbers, to.asSlice(start * dtype.bytes(), some * dtype.bytes()));
+    }
+  }
+
+  /// Rounds numbers to a type and stores them.
+  static void store(DType dtype, float[] from, MemorySegment to) {
+    switch (dtype) {
+      case FP32, TF32 ->
+          MemorySegment.copy(from, 0, to, ValueLayout.JAVA_FLOAT_UNALIGNED, 0, from.length);
+      case BF16 -> {
+        var bits = new short[from.length];
+        for (int i = 0; i < bits.length; i++) {
+          bits[i] = (short) (Float.floatToRawIntBits(dtype.round(from[i])) >>> 16);
+        }
+        MemorySegment.copy(bits, 0, to, ValueLayout.JAVA_SHORT_UNALIGNED, 0, bits.length);
+      }
+      case FP16 -> {
+        var bits = new short[from.length];
+        for (int i = 0; i < bits.length; i++) {
+          bits[i] = Float.floatToFloat16(from[i]);
+        }
+        MemorySegment.copy(bits, 0, to, ValueLayout.JAVA_SHORT_UNALIGNED, 0, bits.length);
+      }
+      case FP8_E4M3, FP8_E5M2 -> {
+        for (int i = 0; i < from.length; i++) {
+          dtype.store(to, i, from[i]);
+        }
+      }
     }
   }
 

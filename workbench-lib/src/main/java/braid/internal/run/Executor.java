@@ -115,10 +115,16 @@ public final class Executor {
     return switch (step) {
       case Step.Copy copy -> copy(copy, stream, work);
       case Step.Recode recode -> {
+        boolean rounds = recode.rounds();
         var each =
             recode.moves().stream()
                 .map(
-                    move -> new Recoding(matrix(move.from()), matrix(move.to()), recode.headSize()))
+                    move ->
+                        new Recoding(
+                            matrix(rounds ? move.from() : move.to()),
+                            matrix(rounds ? move.to() : move.from()),
+                            recode.headSize(),
+                            rounds))
                 .toList();
         yield () -> each.forEach(recoding -> stream.recode(work, recoding));
       }

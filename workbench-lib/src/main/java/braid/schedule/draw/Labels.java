@@ -1,5 +1,6 @@
 package braid.schedule.draw;
 
+import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Step;
 import java.util.ArrayList;
@@ -21,6 +22,9 @@ public final class Labels {
   /// Moves between this rank and others.
   private final List<Step.Move> moves;
 
+  /// What this rank restores from rounded heads.
+  private final List<Step.Move> restored = new ArrayList<>();
+
   /// The ranks that get a multiplication's result.
   private final IdentityHashMap<Step.Gemm, Set<Integer>> receivers = new IdentityHashMap<>();
 
@@ -31,7 +35,9 @@ public final class Labels {
     this.moves = moves;
     boolean hasOthers = false;
     for (var step : schedule.steps(rank)) {
-      if (step instanceof Step.Gemm gemm) {
+      if (step instanceof Step.Recode recode && !recode.rounds()) {
+        restored.addAll(recode.moves());
+      } else if (step instanceof Step.Gemm gemm) {
         var ranks = receivers(gemm);
         receivers.put(gemm, ranks);
         if (ranks.isEmpty() && !isFilled(gemm)) {
@@ -125,8 +131,13 @@ public final class Labels {
   }
 
   private boolean isFilled(Step.Attend attend) {
-    return moves.stream()
-        .anyMatch(move -> move.to().rank() == rank && attend.key().overlaps(move.to()));
+    return isFilled(attend.key())
+        || restored.stream()
+            .anyMatch(move -> attend.key().overlaps(move.to()) && isFilled(move.from()));
+  }
+
+  private boolean isFilled(Region region) {
+    return moves.stream().anyMatch(move -> move.to().rank() == rank && region.overlaps(move.to()));
   }
 
   private boolean isFilled(Step.Gemm gemm) {

@@ -298,14 +298,14 @@ public final class Attender implements AutoCloseable {
 
   public Launch prepare(Recoding recoding) {
     var wide = recoding.wide();
-    var narrow = recoding.narrow();
+    var rounded = recoding.rounded();
     var heads =
         new AttentionKernels.Heads(
             Arguments.type(wide.dtype()),
             wide.segment().address(),
             wide.stride(),
-            narrow.segment().address(),
-            narrow.stride(),
+            rounded.segment().address(),
+            rounded.stride(),
             wide.rows(),
             recoding.heads(),
             recoding.headSize());

@@ -3,7 +3,7 @@ package braid.internal.cuda.device;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.cuda.device.Sequences.Seeing;
-import braid.internal.selftest.AttentionCase;
+import braid.internal.selftest.AttentionOracle;
 import braid.internal.work.AttentionBlock;
 import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.Matrix;
@@ -327,8 +327,8 @@ class AttenderTest {
               new AttentionBlock.Part(
                   matrix(DType.FP32, rows, HEADS * HEAD_SIZE), matrix(DType.FP32, rows, HEADS)),
               true);
-      var mask = AttentionCase.mask(spec);
-      var unseen = AttentionCase.unseen(spec);
+      var mask = AttentionOracle.mask(spec);
+      var unseen = AttentionOracle.unseen(spec);
       try (var arena = Arena.ofConfined()) {
         var pairs = Attender.Pairs.of(block, arena);
         for (int key = 0; key < count; key++) {
