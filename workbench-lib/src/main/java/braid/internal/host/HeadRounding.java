@@ -17,6 +17,9 @@ final class HeadRounding {
   /// Bits of fp32 that e4m3 has not.
   private static final int DROPPED = 20;
 
+  /// One less than half of the last bit that is kept.
+  private static final int BELOW_HALF = (1 << (DROPPED - 1)) - 1;
+
   /// What the exponents of fp32 are counted from, less that of e4m3.
   private static final int BIAS = 120;
 
@@ -104,7 +107,7 @@ final class HeadRounding {
     int rounded =
         size < LEAST_NORMAL
             ? Float.floatToRawIntBits(size + STEPPED) - Float.floatToRawIntBits(STEPPED)
-            : (bits + (1 << DROPPED - 1) - 1 + (bits >> DROPPED & 1) >> DROPPED) - (BIAS << 3);
+            : ((bits + BELOW_HALF + ((bits >> DROPPED) & 1)) >> DROPPED) - (BIAS << 3);
     return (byte) (sign | rounded);
   }
 
