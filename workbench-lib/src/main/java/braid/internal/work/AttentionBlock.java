@@ -106,7 +106,9 @@ public record AttentionBlock(
   ///
   /// @throws IllegalArgumentException if a sequence has another mask than consecutive positions
   public List<AttentionBlock> bySequence() {
-    if (isConsecutive() && (spec.packing().isSingle() || query.rows() == 0)) {
+    int rows = query.rows();
+    boolean isOne = spec.packing().isSingle() && queries.haveAll(rows);
+    if (isConsecutive() && (isOne || rows == 0)) {
       return List.of(this);
     }
     var pairs =
@@ -121,13 +123,14 @@ public record AttentionBlock(
       blocks.add(part(pair.rows(), pair.keys()));
       row = pair.rows().endRow();
     }
-    addEmpty(row, query.rows(), none, blocks);
+    addEmpty(row, rows, none, blocks);
     return blocks;
   }
 
+  /// Rows without a key need no position, and may have none.
   private void addEmpty(long row, long end, Tokens.Run none, List<AttentionBlock> blocks) {
     if (row < end && !continued) {
-      blocks.add(part(new Tokens.Run(row, queries.at(row), end - row), none));
+      blocks.add(part(new Tokens.Run(row, queries.first(), end - row), none));
     }
   }
 

@@ -2,8 +2,10 @@ package braid.internal.work;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.internal.selftest.AttentionOracle;
 import braid.model.AttentionSpec;
 import braid.model.DType;
+import braid.model.Tokens;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.Random;
@@ -38,52 +40,85 @@ class AttentionBlockTest {
     return random.nextBoolean() ? causal.window(random.nextInt(4)) : causal;
   }
 
-  /// Compares the keys that each query sees in the blocks of its sequence, masked by causality and
-  /// window alone, with those of the whole block.
+  /// Packed queries with padding, and packed keys of other lengths with padding of their own.
+  private static AttentionSpec withOtherKeys(Random random) {
+    boolean isCausal = random.nextBoolean();
+    int sequences = 1 + random.nextInt(4);
+    var sides = new int[4][sequences + 1];
+    for (int i = 1; i <= sequences; i++) {
+      int rows = random.nextInt(6) + (i == 1 ? 1 : 0);
+      int keys = (isCausal ? rows : i == 1 ? 1 : 0) + random.nextInt(6);
+      sides[0][i] = sides[0][i - 1] + rows;
+      sides[1][i] = sides[1][i - 1] + rows + random.nextInt(3);
+      sides[2][i] = sides[2][i - 1] + keys;
+      sides[3][i] = sides[3][i - 1] + keys + random.nextInt(3);
+    }
+    var spec =
+        AttentionSpec.of(sides[1][sequences], 1, 1)
+            .packed(sides[0], sides[1])
+            .packedKeys(sides[2], sides[3]);
+    var causal = isCausal ? spec.causal() : spec;
+    return random.nextBoolean() ? causal.window(random.nextInt(5)) : causal;
+  }
+
   @Test
   void theBlocksOfSequencesDoTheSame() {
     var random = new Random(5);
     for (int i = 0; i < 3000; i++) {
-      var spec = random(random);
-      int from = random.nextInt(spec.sequence());
-      int rows = 1 + random.nextInt(spec.sequence() - from);
-      int first = random.nextInt(spec.sequence());
-      int keys = random.nextInt(spec.sequence() - first + 1);
-      var key = matrix(keys);
-      var block =
-          new AttentionBlock(
-              spec,
-              matrix(rows),
-              from,
-              key,
-              key,
-              first,
-              new AttentionBlock.Part(matrix(rows), matrix(rows)),
-              random.nextBoolean());
-      var seen = new boolean[rows][keys];
-      var begun = new int[rows];
-      for (var one : block.bySequence()) {
-        for (int row = 0; row < one.query().rows(); row++) {
-          int index = (int) (one.queries().first() - from) + row;
-          begun[index]++;
-          for (int k = 0; k < one.key().rows(); k++) {
-            long distance = one.queries().first() + row - one.keys().first() - k;
-            boolean sees =
-                (!spec.isCausal() || distance >= 0)
-                    && (spec.window() == 0 || Math.abs(distance) < spec.window());
-            seen[index][(int) (one.keys().first() - first) + k] |= sees;
-          }
+      compare(random(random), random);
+    }
+  }
+
+  @Test
+  void theBlocksOfSequencesWithOtherKeysDoTheSame() {
+    var random = new Random(6);
+    for (int i = 0; i < 3000; i++) {
+      compare(withOtherKeys(random), random);
+    }
+  }
+
+  /// Compares the keys that each query of some block sees in the blocks of its sequence, masked by
+  /// their shift alone, with those that it shall see. Rows of some runs have no position.
+  private static void compare(AttentionSpec spec, Random random) {
+    int from = random.nextInt(spec.sequence());
+    int rows = 1 + random.nextInt(spec.sequence() - from);
+    int first = random.nextInt(spec.keys());
+    int keys = random.nextInt(spec.keys() - first + 1);
+    var key = matrix(keys);
+    var queries = Tokens.of(spec, 1, 0).rows(from, from + rows);
+    boolean areAll = random.nextBoolean();
+    var some = queries.runs().stream().filter(_ -> areAll || random.nextBoolean()).toList();
+    var block =
+        new AttentionBlock(
+            spec,
+            matrix(rows),
+            new Tokens(some),
+            key,
+            key,
+            Tokens.ofKeys(spec, 1, 0).rows(first, first + keys),
+            new AttentionBlock.Part(matrix(rows), matrix(rows)),
+            random.nextBoolean());
+    var seen = new boolean[rows][keys];
+    var begun = new int[rows];
+    for (var one : block.bySequence()) {
+      for (int row = 0; row < one.query().rows(); row++) {
+        int index = block.rowOf(one) + row;
+        begun[index]++;
+        for (int k = 0; k < one.key().rows(); k++) {
+          long ahead = k - row - one.shift();
+          boolean isWithin = spec.span() == 0 || ahead > -spec.span();
+          seen[index][block.keyOf(one) + k] |= !spec.isMasked() || (ahead <= 0 && isWithin);
         }
       }
-      for (int row = 0; row < rows; row++) {
-        assertThat(begun[row]).isLessThanOrEqualTo(1);
-        assertThat(block.continued() || begun[row] == 1).as("%s, row %d", block, row).isTrue();
-        for (int k = 0; k < keys; k++) {
-          boolean padding = block.skipPadding(k) != k;
-          assertThat(seen[row][k])
-              .as("%s, row %d, key %d", block, row, k)
-              .isEqualTo(!padding && k >= block.firstSeen(row) && k < block.endSeen(row));
-        }
+    }
+    var mask = AttentionOracle.mask(spec);
+    for (int row = 0; row < rows; row++) {
+      assertThat(begun[row]).isLessThanOrEqualTo(1);
+      assertThat(block.continued() || begun[row] == 1).as("%s, row %d", block, row).isTrue();
+      for (int k = 0; k < keys; k++) {
+        assertThat(seen[row][k])
+            .as("%s, row %d, key %d", block, row, k)
+            .isEqualTo(block.queries().has(row) && mask.sees(from + row, first + k));
       }
     }
   }
