@@ -250,10 +250,10 @@ final class AttentionChecks {
       all.add(ends(packed, 1, (long) one.kvHeads() * one.headSize()));
       all.add(ends(packed, 0, one.heads()));
     }
-    plan.run(
-        stream,
-        memory.allocate(plan.workspaceBytes()),
-        all.stream().mapToLong(Long::longValue).toArray());
+    long workspace = memory.allocate(plan.workspaceBytes());
+    var addresses = all.stream().mapToLong(Long::longValue).toArray();
+    plan.load(workspace, addresses);
+    plan.run(stream, workspace, addresses);
     stream.synchronize();
   }
 

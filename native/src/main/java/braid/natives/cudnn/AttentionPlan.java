@@ -1,5 +1,6 @@
 package braid.natives.cudnn;
 
+import braid.natives.cuda.GpuGraph;
 import braid.natives.cuda.GpuStream;
 import braid.natives.cudnn.OperationGraph.Tensor;
 import java.util.List;
@@ -20,6 +21,7 @@ public final class AttentionPlan {
   private final int operands;
   private final long[] numbers;
   private final long[] addresses;
+  private boolean isLoaded;
 
   /// @param tensors operands, and then tensors of at most 4 bytes a number that are in the
   ///   workspace
@@ -55,6 +57,39 @@ public final class AttentionPlan {
   public long workspaceBytes() {
     return ownBytes
         + tensors.subList(operands, tensors.size()).stream().mapToLong(AttentionPlan::bytes).sum();
+  }
+
+  /// Loads the kernels by capturing a run that is never launched. Later calls do nothing. Without
+  /// this the first run loads them: the driver may then wait for all streams, one of which may wait
+  /// for a rank that does the same.
+  ///
+  /// @param operands as of a run; nothing is read or written there
+  public synchronized void load(long workspace, long... operands) {
+    if (isLoaded) {
+      return;
+    }
+    try (var stream = owner.gpu().stream(0)) {
+      try (var graph = capture(stream, workspace, operands)) {
+        graph.upload(stream);
+        stream.synchronize();
+      }
+    }
+    isLoaded = true;
+  }
+
+  private GpuGraph capture(GpuStream stream, long workspace, long... operands) {
+    stream.beginCapture();
+    try {
+      run(stream, workspace, operands);
+    } catch (RuntimeException | Error e) {
+      try {
+        stream.endCapture().close();
+      } catch (RuntimeException second) {
+        e.addSuppressed(second);
+      }
+      throw e;
+    }
+    return stream.endCapture();
   }
 
   /// Enqueues the attention.

@@ -78,6 +78,7 @@ final class CudnnAttention implements AutoCloseable {
             row(block.value(), 0),
             output,
             stats);
+    plan.load(workspace, operands);
     // A continued result keeps the rows that see no key; one that begins needs them all.
     int kept = continued ? seeing.first() : 0;
     int rows = continued ? seeing.count() : block.query().rows();
@@ -141,6 +142,7 @@ final class CudnnAttention implements AutoCloseable {
             query.computed(),
             key.computed(),
             value.computed());
+    plan.load(workspace, operands);
     var type = Arguments.type(block.spec().dtype());
     return stream -> {
       if (!packed) {
