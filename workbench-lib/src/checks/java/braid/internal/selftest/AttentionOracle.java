@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/// What attention of a whole sequence is, by plain loops, and which of its rows a rank has by the
-/// definition of the layouts.
+/// Computes attention of a whole sequence by plain loops, and the rows of a rank by the definition
+/// of the layouts.
 public final class AttentionOracle {
   private AttentionOracle() {}
 
@@ -63,8 +63,8 @@ public final class AttentionOracle {
     var mask = mask(spec);
     var unseen = new boolean[spec.keys()];
     for (int key = 0; key < unseen.length; key++) {
-      int each = key;
-      unseen[key] = IntStream.range(0, spec.sequence()).noneMatch(row -> mask.sees(row, each));
+      int column = key;
+      unseen[key] = IntStream.range(0, spec.sequence()).noneMatch(row -> mask.sees(row, column));
     }
     return unseen;
   }
@@ -127,12 +127,12 @@ public final class AttentionOracle {
   }
 
   /// Returns the positions of two parts of some positions; of one part if both are the same.
-  private static IntStream divided(int start, int end, int parts, int one, int other) {
+  private static IntStream divided(int start, int end, int parts, int first, int second) {
     var positions = IntStream.builder();
     for (int part = 0, next = start; part < parts; part++) {
       int length = (end - start) / parts + (part < (end - start) % parts ? 1 : 0);
       for (int i = 0; i < length; i++, next++) {
-        if (part == one || part == other) {
+        if (part == first || part == second) {
           positions.add(next);
         }
       }

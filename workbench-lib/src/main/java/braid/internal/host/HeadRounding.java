@@ -20,7 +20,7 @@ final class HeadRounding {
   /// One less than half of the last bit that is kept.
   private static final int BELOW_HALF = (1 << (DROPPED - 1)) - 1;
 
-  /// What the exponents of fp32 are counted from, less that of e4m3.
+  /// Difference of the exponent biases of fp32 and e4m3.
   private static final int BIAS = 120;
 
   private static final float LEAST_NORMAL = 0x1p-6f;

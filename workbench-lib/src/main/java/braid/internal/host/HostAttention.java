@@ -242,6 +242,7 @@ final class HostAttention implements AutoCloseable {
         matrix.segment().asSlice(skipped * Float.BYTES), matrix.stride(), transposed);
   }
 
+  /// Returns whether the first `count` numbers are finite: 0 times any other number is NaN.
   static boolean areFinite(float[] numbers, int count) {
     float sum = 0;
     for (int i = 0; i < count; i++) {

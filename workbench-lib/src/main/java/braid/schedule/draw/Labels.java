@@ -22,7 +22,7 @@ public final class Labels {
   /// Moves between this rank and others.
   private final List<Step.Move> moves;
 
-  /// What this rank restores from rounded heads.
+  /// Moves in which this rank restores rounded heads.
   private final List<Step.Move> restored = new ArrayList<>();
 
   /// The ranks that get a multiplication's result.
