@@ -168,7 +168,7 @@ public record Comparison(
     shared.retainAll(after.keySet());
     var varying = new LinkedHashSet<>(first.varying());
     varying.addAll(second.varying());
-    if (shared.size() == 1) {
+    if (!shareConfiguration(List.of(first, second))) {
       throw new BraidException(
           "two studies must share a configuration but the first has %s and the second %s; compare studies of the same ones"
               .formatted(names(before.keySet(), varying), names(after.keySet(), varying)));
@@ -241,7 +241,7 @@ public record Comparison(
                 readings(same, Study.Trial::readings)));
       }
     }
-    if (trials.isEmpty()) {
+    if (!shareConfiguration(turns)) {
       throw new BraidException(
           "studies that are pooled must share a configuration but share none; compare them one by"
               + " one");
@@ -283,6 +283,14 @@ public record Comparison(
   /// Returns true if both studies are of one problem, on whatever machine.
   public static boolean alike(Study<?> first, Study<?> second) {
     return unlike(first, second).isEmpty();
+  }
+
+  /// Returns true if all studies measured some configuration besides the reference: two searches of
+  /// one problem can end with other candidates.
+  public static boolean shareConfiguration(List<? extends Study<?>> studies) {
+    var shared = new LinkedHashSet<>(times(studies.getFirst()).keySet());
+    studies.forEach(study -> shared.retainAll(times(study).keySet()));
+    return shared.size() > 1;
   }
 
   private static void requireAlike(Study<?> first, Study<?> second) {

@@ -195,6 +195,11 @@ class RerunTest {
   }
 
   private static Study<Overlap> study(String m, double factor, double noise, long seed) {
+    return study(m, factor, noise, seed, 2, 4);
+  }
+
+  private static Study<Overlap> study(
+      String m, double factor, double noise, long seed, int... splits) {
     var random = new Random(seed);
     var columns = new ArrayList<List<Long>>();
     for (int column = 0; column < 4; column++) {
@@ -212,8 +217,8 @@ class RerunTest {
         columns.get(0),
         columns.get(1),
         List.of(
-            new Study.Trial<>(Overlap.pipelined(2), columns.get(2)),
-            new Study.Trial<>(Overlap.pipelined(4), columns.get(3))),
+            new Study.Trial<>(Overlap.pipelined(splits[0]), columns.get(2)),
+            new Study.Trial<>(Overlap.pipelined(splits[1]), columns.get(3))),
         Overlap.unfused());
   }
 
@@ -280,7 +285,7 @@ class RerunTest {
     assertThat(worse.out())
         .containsPattern("git.revision +one +two")
         .containsPattern("SLOW: of 3 configurations 2 slower \\(\\d splits by ")
-        .contains("not compared: 1 study in only one of the runs");
+        .contains("not compared: 1 study, because the runs do not share the problem or its");
     assertThat(braid("compare", slower, base).exitCode()).isZero();
     assertThat(braid("compare", base, slower, "--threshold", "20").exitCode()).isZero();
 
@@ -297,6 +302,32 @@ class RerunTest {
       assertThat(alone.exitCode()).as(alone.err()).isZero();
       assertThat(alone.out()).contains("nothing that is recorded differs");
     }
+  }
+
+  /// A search keeps the candidates that were fast that day.
+  @Test
+  void aSearchThatEndedWithOtherCandidatesHidesNoOtherStudy() throws Exception {
+    var search = study("64", 1, 0.003, 2, 8, 16);
+    var base = run("one", study("64", 1, 1), study("128", 1, 3));
+    var other = run("one", search, study("128", 1.1, 4));
+    var ran = braid("compare", base, other);
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(6);
+    assertThat(ran.out())
+        .contains("SLOW: of 3 configurations 2 slower")
+        .contains("not compared: 2 studies, because the runs do not share the problem or its");
+
+    var alone = run("one", search);
+    var nothing = braid("compare", base, alone);
+    assertThat(nothing.exitCode()).isEqualTo(2);
+    assertThat(nothing.err())
+        .startsWith("braid: two studies must share a configuration but the first has 2 splits,")
+        .hasLineCount(1);
+
+    var again = run("one", study("64", 1, 5), study("128", 1, 6));
+    var starts = braid("compare", base + "," + other, again);
+    assertThat(starts.out())
+        .as(starts.err())
+        .contains("not compared: 2 studies, because the runs do not share the problem or its");
   }
 
   /// Reported case: `unfused SLOW +59.6%`, exit code 6, although only the load had changed.

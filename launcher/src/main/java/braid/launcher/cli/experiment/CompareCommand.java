@@ -306,30 +306,34 @@ public final class CompareCommand implements Callable<Integer> {
     return interleave;
   }
 
-  /// Pairs the k-th study of a problem with the k-th of that problem in the other run.
+  /// Compares the k-th study of a problem with the k-th of that problem in the other run, if they
+  /// share a configuration.
   private List<Comparison> pair(Source a, Source b) {
     if (a.studies().size() == 1 && b.studies().size() == 1) {
       // Throws with the difference.
-      return List.of(compared(a.studies().getFirst(), b.studies().getFirst()));
+      return List.of(compared(List.of(a.studies().getFirst(), b.studies().getFirst())));
     }
     var left = new ArrayList<>(b.studies());
-    var comparisons = new ArrayList<Comparison>();
+    var pairs = new ArrayList<List<Study<?>>>();
     for (var study : a.studies()) {
       var counterpart = left.stream().filter(each -> Comparison.alike(study, each)).findFirst();
       if (counterpart.isPresent()) {
         left.remove(counterpart.get());
-        comparisons.add(compared(study, counterpart.get()));
+        pairs.add(List.of(study, counterpart.get()));
       }
     }
-    if (comparisons.isEmpty()) {
+    if (pairs.isEmpty()) {
       throw new BraidException(
           "two runs must have a problem in common to be compared but %s tuned %s and %s tuned %s; compare runs with the same sizes"
               .formatted(a.id(), settings(a), b.id(), settings(b)));
     }
-    return comparisons;
+    var judged = pairs.stream().filter(Comparison::shareConfiguration).toList();
+    return (judged.isEmpty() ? pairs.subList(0, 1) : judged).stream().map(this::compared).toList();
   }
 
-  private Comparison compared(Study<?> before, Study<?> after) {
+  private Comparison compared(List<Study<?>> pair) {
+    var before = pair.getFirst();
+    var after = pair.getLast();
     return absolute
         ? Comparison.ofTimes(before, after, share)
         : Comparison.of(before, after, share);
@@ -376,10 +380,11 @@ public final class CompareCommand implements Callable<Integer> {
       out.println();
       out.println(comparison);
     }
-    int unpaired = a.studies().size() + b.studies().size() - 2 * comparisons.size();
+    int unpaired =
+        a.studies().size() + a.apart() + b.studies().size() + b.apart() - 2 * comparisons.size();
     if (unpaired > 0) {
       out.println(
-          "not compared: %s in only one of the runs"
+          "not compared: %s, because the runs do not share the problem or its configurations"
               .formatted(Counted.of(unpaired, "study", "studies")));
     }
   }

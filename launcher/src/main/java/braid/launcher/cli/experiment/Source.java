@@ -21,7 +21,9 @@ import java.util.Optional;
 /// study.
 ///
 /// @param manifest manifest of the run; empty for a study without a run
-record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
+/// @param apart number of studies that the runs do not all have, or in which they measured nothing
+///   alike
+record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies, int apart) {
   private static final String STUDY = "study.json";
   private static final String LAST = "last:";
   private static final int MOST_LAST = 100;
@@ -82,16 +84,21 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
                 .formatted(id));
       }
     }
-    int studies = runs.stream().mapToInt(run -> run.studies().size()).min().orElseThrow();
-    var pooled = new ArrayList<Study<?>>();
-    for (int study = 0; study < studies; study++) {
+    var studies = new ArrayList<List<Study<?>>>();
+    int fewest = runs.stream().mapToInt(run -> run.studies().size()).min().orElseThrow();
+    for (int study = 0; study < fewest; study++) {
       int index = study;
-      pooled.add(Comparison.pooled(runs.stream().map(run -> run.studies().get(index)).toList()));
+      studies.add(runs.stream().<Study<?>>map(run -> run.studies().get(index)).toList());
     }
+    var alike = studies.stream().filter(Comparison::shareConfiguration).toList();
+    // Pools the first if none can be, for its error.
+    var pooled = (alike.isEmpty() ? studies.subList(0, 1) : alike).stream();
+    int most = runs.stream().mapToInt(run -> run.studies().size()).max().orElseThrow();
     return new Source(
         String.join(", ", runs.stream().map(Source::id).toList()),
         runs.getLast().manifest(),
-        pooled);
+        pooled.<Study<?>>map(Comparison::pooled).toList(),
+        most - alike.size());
   }
 
   /// Returns the name of the run, of several the newest.
@@ -152,7 +159,7 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
           "a run must have made a study to be compared but %s made none; Tuner.on(world)...run() in its notebook does"
               .formatted(run.manifest().id()));
     }
-    return new Source(run.manifest().id(), Optional.of(run.manifest()), List.copyOf(studies));
+    return new Source(run.manifest().id(), Optional.of(run.manifest()), List.copyOf(studies), 0);
   }
 
   private static Evidence load(Path folder) {
@@ -171,6 +178,6 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies) {
     var inside = parent(folder);
     var runs = hasFile(inside, Manifest.FILE) ? parent(inside) : inside;
     var madeBy = new Experiments(runs).madeBy(id).map(Found::manifest);
-    return new Source(id, madeBy, List.of(study));
+    return new Source(id, madeBy, List.of(study), 0);
   }
 }
