@@ -30,7 +30,7 @@ public final class Rehearsal {
           "var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(64, 64, 64)).overlap(Overlap.pipelined(2)).build();",
           "pipe.verify();",
           "pipe.profile(2)",
-          "Tuner.on(world).gemm(GemmSpec.allGatherGemm(64, 64, 64)).splits(1, 2).run()",
+          "Tuner.on(world).gemm(GemmSpec.allGatherGemm(64, 64, 64)).splits(1, 2).budget(Duration.ofSeconds(1)).run()",
           "%%front\nprofiles.latest().stages()",
           "%who",
           "System.exit(0);");
