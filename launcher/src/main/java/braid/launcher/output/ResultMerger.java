@@ -1,7 +1,9 @@
 package braid.launcher.output;
 
 import braid.internal.evidence.RankValues;
+import braid.model.Host;
 import braid.model.MimeBundle;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -13,11 +15,14 @@ public final class ResultMerger {
   private ResultMerger() {}
 
   public static MimeBundle merge(Map<Integer, MimeBundle> byRank) {
-    return merge(byRank, OutputMode.DIFF);
+    return merge(byRank, OutputMode.DIFF, List.of());
   }
 
   /// Merges results. Measurements are merged over all ranks in every mode.
-  public static MimeBundle merge(Map<Integer, MimeBundle> byRank, OutputMode mode) {
+  ///
+  /// @param hosts hosts of the ranks, which are named if there are several
+  public static MimeBundle merge(
+      Map<Integer, MimeBundle> byRank, OutputMode mode, List<Host> hosts) {
     var values = new TreeMap<>(byRank);
     var evidence = RankValues.evidence(List.copyOf(values.values()));
     if (evidence.isPresent()) {
@@ -28,24 +33,43 @@ public final class ResultMerger {
     if (mode == OutputMode.FIRST || values.size() == 1 || (mode == OutputMode.DIFF && alike)) {
       return first;
     }
+    var places = hosts.size() > 1 ? places(hosts) : Map.<Integer, String>of();
     return first
         .with(
             MimeBundle.TEXT,
             values.entrySet().stream()
-                .map(e -> labelled(e.getKey(), e.getValue().text()))
+                .map(
+                    each -> {
+                      var rank = each.getKey().toString();
+                      var place = places.get(each.getKey());
+                      return labelled(
+                          place == null ? rank : rank + " on " + place, each.getValue().text());
+                    })
                 .collect(Collectors.joining("\n")))
-        .with(MimeBundle.HTML, html(values));
+        .with(MimeBundle.HTML, html(values, places));
   }
 
-  private static String html(Map<Integer, MimeBundle> values) {
-    var html =
-        new StringBuilder("<table><thead><tr><th>rank</th><th>value</th></tr></thead><tbody>");
+  /// Returns the host of each rank.
+  private static Map<Integer, String> places(List<Host> hosts) {
+    var places = new HashMap<Integer, String>();
+    hosts.forEach(host -> host.ranks().forEach(rank -> places.put(rank, host.name())));
+    return places;
+  }
+
+  private static String html(Map<Integer, MimeBundle> values, Map<Integer, String> places) {
+    var html = new StringBuilder("<table><thead><tr><th>rank</th>");
+    if (!places.isEmpty()) {
+      html.append("<th>host</th>");
+    }
+    html.append("<th>value</th></tr></thead><tbody>");
     values.forEach(
         (rank, value) -> {
           var rich = value.data().get(MimeBundle.HTML);
-          html.append("<tr><td>")
-              .append(rank)
-              .append("</td><td style=\"text-align:left\">")
+          html.append("<tr><td>").append(rank);
+          if (!places.isEmpty()) {
+            html.append("</td><td>").append(escape(places.getOrDefault(rank, "")));
+          }
+          html.append("</td><td style=\"text-align:left\">")
               .append(rich == null ? "<pre>" + escape(value.text()) + "</pre>" : rich)
               .append("</td></tr>");
         });
@@ -53,13 +77,13 @@ public final class ResultMerger {
   }
 
   /// Labels a text; several lines start on a new line.
-  private static String labelled(int rank, String text) {
+  private static String labelled(String rank, String text) {
     return "[" + rank + "]" + (text.contains("\n") ? "\n" : " ") + text;
   }
 
   /// Labels a bundle with its rank.
   static MimeBundle labelled(int rank, MimeBundle bundle) {
-    var text = bundle.with(MimeBundle.TEXT, labelled(rank, bundle.text()));
+    var text = bundle.with(MimeBundle.TEXT, labelled(Integer.toString(rank), bundle.text()));
     var html = bundle.data().get(MimeBundle.HTML);
     return html == null ? text : text.with(MimeBundle.HTML, "<div>rank " + rank + "</div>" + html);
   }

@@ -339,7 +339,7 @@ public final class Session implements AutoCloseable {
     var values = Invocation.values(ended.get());
     return values.isEmpty()
         ? Optional.empty()
-        : Optional.of(ResultMerger.merge(values, run.mode()));
+        : Optional.of(ResultMerger.merge(values, run.mode(), ranks().hosts()));
   }
 
   private OtherCells frontCells() {

@@ -116,6 +116,8 @@ class TwoHostsTest {
                 "world.gather(System.getenv(\"BRAID_HOST\") + System.getenv(\"LOCAL_RANK\")).toString()"))
         .contains("[h10, h11, h20, h21]");
     assertThat(result("%ranks")).containsSubsequence("h1", "h1", "h2", "h2");
+    assertThat(result("world.rank()"))
+        .isEqualTo("[0 on h1] 0\n[1 on h1] 1\n[2 on h2] 2\n[3 on h2] 3");
   }
 
   @Test
