@@ -13,9 +13,11 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
@@ -35,7 +37,9 @@ class BundleTest {
 
   @TempDir Path directory;
 
+  /// It links a Java runtime and packs it, which takes minutes beside other load.
   @Test
+  @Timeout(value = 15, unit = TimeUnit.MINUTES)
   void aBundleRunsWithoutJava() throws Exception {
     var steps = new ArrayList<String>();
     var archive = directory.resolve("b.tar.xz");
