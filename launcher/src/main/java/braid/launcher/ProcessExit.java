@@ -11,6 +11,9 @@ public final class ProcessExit {
       "braid: the process was ended before its last cell (System.exit or Runtime.halt, by a cell or"
           + " a library that it called)";
 
+  /// The thread that ends the process holds it for good.
+  private static final Object EXIT = new Object();
+
   private static boolean held;
   private static boolean decided;
 
@@ -31,5 +34,14 @@ public final class ProcessExit {
       LibC.endWith(code, "");
     }
     decided = true;
+  }
+
+  /// Sets the code and ends the process. A second caller waits for its end: when two threads exit
+  /// at once, the JVM's record of exits can fail and say so on stderr.
+  public static void exit(int code) {
+    code(code);
+    synchronized (EXIT) {
+      System.exit(code);
+    }
   }
 }

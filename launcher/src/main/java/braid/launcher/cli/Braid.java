@@ -105,8 +105,7 @@ public final class Braid implements Runnable {
     } catch (VirtualMachineError | NoClassDefFoundError | ExceptionInInitializerError e) {
       code = Errors.ended(e, ((Braid) command.getCommand()).verbose);
     }
-    ProcessExit.code(code);
-    System.exit(code);
+    ProcessExit.exit(code);
   }
 
   /// Ends the process at Ctrl-C before a session is there to end in order.

@@ -168,7 +168,7 @@ public final class SignalledSession {
   /// Runs on its own thread: an exit waits for the hooks, and the next signal must be handled.
   private static void exit(int code) {
     ProcessExit.code(code);
-    Thread.ofPlatform().daemon().name("exit").start(() -> System.exit(code));
+    Thread.ofPlatform().daemon().name("exit").start(() -> ProcessExit.exit(code));
   }
 
   private static void removeUnlessRunning(Thread hook) {
