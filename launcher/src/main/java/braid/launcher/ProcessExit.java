@@ -36,8 +36,8 @@ public final class ProcessExit {
     decided = true;
   }
 
-  /// Sets the code and ends the process. A second caller waits for its end: when two threads exit
-  /// at once, the JVM's record of exits can fail and say so on stderr.
+  /// Sets the code and ends the process. A second caller waits for its end: if two threads call
+  /// `System.exit` at once, its logging can fail, which prints a line to stderr.
   public static void exit(int code) {
     code(code);
     synchronized (EXIT) {

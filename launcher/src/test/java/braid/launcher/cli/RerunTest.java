@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.evidence.Runs;
 import braid.evidence.Study;
 import braid.internal.report.value.Caveats;
+import braid.launcher.cli.experiment.Starts;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Manifest;
@@ -16,6 +17,8 @@ import braid.model.Overlap;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -309,12 +312,15 @@ class RerunTest {
   void aSearchThatEndedWithOtherCandidatesHidesNoOtherStudy() throws Exception {
     var search = study("64", 1, 0.003, 2, 8, 16);
     var base = run("one", study("64", 1, 1), study("128", 1, 3));
-    var other = run("one", search, study("128", 1.1, 4));
-    var ran = braid("compare", base, other);
+    var slower = run("one", search, study("128", 1.1, 4));
+    var ran = braid("compare", base, slower);
     assertThat(ran.exitCode()).as(ran.err()).isEqualTo(6);
     assertThat(ran.out())
         .contains("SLOW: of 3 configurations 2 slower")
         .contains("not compared: 2 studies, because the runs do not share the problem or its");
+
+    var json = JsonParser.parseString(braid("compare", base, slower, "--json").out());
+    assertThat(json.getAsJsonObject().get("studiesNotCompared").getAsInt()).isEqualTo(2);
 
     var alone = run("one", search);
     var nothing = braid("compare", base, alone);
@@ -322,12 +328,29 @@ class RerunTest {
     assertThat(nothing.err())
         .startsWith("braid: two studies must share a configuration but the first has 2 splits,")
         .hasLineCount(1);
+  }
 
-    var again = run("one", study("64", 1, 5), study("128", 1, 6));
-    var starts = braid("compare", base + "," + other, again);
-    assertThat(starts.out())
-        .as(starts.err())
+  /// The first study of two starts cannot be pooled; the second one is pooled with the second one
+  /// of the run beside them.
+  @Test
+  void startsThatShareNoCandidatesOfASearchArePooledInTheOtherStudies() throws Exception {
+    var first = run("one", study("64", 1, 1), study("128", 1, 3));
+    var facts = new JsonObject();
+    facts.addProperty("startOf", first);
+    run(facts, "one", true, study("64", 1, 0.003, 2, 8, 16), study("128", 1, 4));
+    var single = run("one", study("64", 1, 5), study("128", 1, 6));
+    var judged = run("one", study("64", 1, 7), study("128", 1, 8));
+
+    var ran = braid("compare", first + "," + single, judged);
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(ran.out())
+        .containsOnlyOnce("of 3 configurations")
         .contains("not compared: 2 studies, because the runs do not share the problem or its");
+    var out = new StringWriter();
+    Starts.print(List.of(directory.resolve("runs").resolve(first)), new PrintWriter(out));
+    assertThat(out.toString())
+        .containsPattern("starts  .*fastest in 2 starts")
+        .contains("starts  not pooled: 1 study, because the starts do not share the problem");
   }
 
   /// Reported case: `unfused SLOW +59.6%`, exit code 6, although only the load had changed.

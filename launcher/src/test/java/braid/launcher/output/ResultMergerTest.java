@@ -19,7 +19,7 @@ class ResultMergerTest {
       List.of(new Host("h1", List.of(0)), new Host("h<2>", List.of(1)));
 
   @Test
-  void equalValuesAreOneWhereverTheRanksAre() {
+  void equalValuesOfSeveralHostsAreShownOnce() {
     var equal = Map.of(0, MimeBundle.text("x"), 1, MimeBundle.text("x"));
     assertThat(ResultMerger.merge(equal, OutputMode.DIFF, TWO).text()).isEqualTo("x");
     assertThat(ResultMerger.merge(equal, OutputMode.ALL, List.of()).text())

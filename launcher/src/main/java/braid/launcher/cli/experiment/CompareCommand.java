@@ -175,7 +175,9 @@ public final class CompareCommand implements Callable<Integer> {
     var verdict = verdict(comparisons);
     var out = spec.commandLine().getOut();
     if (json) {
-      out.println(CompareJson.of(a.id(), b.id(), verdict, comparisons, differences));
+      out.println(
+          CompareJson.of(
+              a.id(), b.id(), verdict, comparisons, notCompared(a, b, comparisons), differences));
     } else {
       print(a, b, comparisons, differences, out);
     }
@@ -311,7 +313,7 @@ public final class CompareCommand implements Callable<Integer> {
   private List<Comparison> pair(Source a, Source b) {
     if (a.studies().size() == 1 && b.studies().size() == 1) {
       // Throws with the difference.
-      return List.of(compared(List.of(a.studies().getFirst(), b.studies().getFirst())));
+      return List.of(compared(a.studies().getFirst(), b.studies().getFirst()));
     }
     var left = new ArrayList<>(b.studies());
     var pairs = new ArrayList<List<Study<?>>>();
@@ -327,13 +329,12 @@ public final class CompareCommand implements Callable<Integer> {
           "two runs must have a problem in common to be compared but %s tuned %s and %s tuned %s; compare runs with the same sizes"
               .formatted(a.id(), settings(a), b.id(), settings(b)));
     }
-    var judged = pairs.stream().filter(Comparison::shareConfiguration).toList();
-    return (judged.isEmpty() ? pairs.subList(0, 1) : judged).stream().map(this::compared).toList();
+    return Source.comparable(pairs).stream()
+        .map(pair -> compared(pair.getFirst(), pair.getLast()))
+        .toList();
   }
 
-  private Comparison compared(List<Study<?>> pair) {
-    var before = pair.getFirst();
-    var after = pair.getLast();
+  private Comparison compared(Study<?> before, Study<?> after) {
     return absolute
         ? Comparison.ofTimes(before, after, share)
         : Comparison.of(before, after, share);
@@ -380,12 +381,17 @@ public final class CompareCommand implements Callable<Integer> {
       out.println();
       out.println(comparison);
     }
-    int unpaired =
-        a.studies().size() + a.apart() + b.studies().size() + b.apart() - 2 * comparisons.size();
-    if (unpaired > 0) {
+    int notCompared = notCompared(a, b, comparisons);
+    if (notCompared > 0) {
       out.println(
           "not compared: %s, because the runs do not share the problem or its configurations"
-              .formatted(Counted.of(unpaired, "study", "studies")));
+              .formatted(Counted.of(notCompared, "study", "studies")));
     }
+  }
+
+  private static int notCompared(Source a, Source b, List<Comparison> comparisons) {
+    return Stream.of(a, b)
+        .mapToInt(each -> each.studies().size() + each.unpooled() - comparisons.size())
+        .sum();
   }
 }

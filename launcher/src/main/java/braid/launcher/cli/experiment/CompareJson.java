@@ -26,6 +26,7 @@ final class CompareJson {
       String second,
       Verdict verdict,
       List<Comparison> comparisons,
+      int notCompared,
       Optional<Differences> differences) {
     var json = new JsonObject();
     json.addProperty("compare", SHAPE);
@@ -35,6 +36,7 @@ final class CompareJson {
     var studies = new JsonArray();
     comparisons.forEach(comparison -> studies.add(study(comparison)));
     json.add("studies", studies);
+    json.addProperty("studiesNotCompared", notCompared);
     differences.ifPresent(found -> json.add("differences", GSON.toJsonTree(found.all())));
     return GSON.toJson(json);
   }

@@ -21,9 +21,9 @@ import java.util.Optional;
 /// study.
 ///
 /// @param manifest manifest of the run; empty for a study without a run
-/// @param apart number of studies that the runs do not all have, or in which they measured nothing
-///   alike
-record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies, int apart) {
+/// @param unpooled number of studies that not all of its starts have, or in which they share no
+///   configuration
+record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies, int unpooled) {
   private static final String STUDY = "study.json";
   private static final String LAST = "last:";
   private static final int MOST_LAST = 100;
@@ -49,7 +49,7 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies, in
     var before = judged.flatMap(Source::manifest).map(Manifest::id);
     return pooled(
         experiments.newest(most, notebook, before).stream()
-            .map(run -> run(run, experiments))
+            .flatMap(run -> starts(run, experiments).stream())
             .toList());
   }
 
@@ -66,22 +66,25 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies, in
   /// @param folders folders of runs of one program
   static Source ofRuns(List<Path> folders, Experiments experiments) {
     return pooled(
-        folders.stream().map(run -> run(experiments.find(run + "/"), experiments)).toList());
+        folders.stream()
+            .flatMap(run -> starts(experiments.find(run + "/"), experiments).stream())
+            .toList());
   }
 
-  /// Pools the k-th studies of several runs of one program.
+  /// Pools the k-th studies of all starts of one program. They are pooled at once: leaving out a
+  /// study changes the numbers of those after it.
   ///
-  /// @throws BraidException if a run is among them twice
-  static Source pooled(List<Source> runs) {
+  /// @throws BraidException if a start is among them twice
+  private static Source pooled(List<Source> runs) {
     if (runs.size() == 1) {
       return runs.getFirst();
     }
     var ids = new HashSet<String>();
-    for (var id : runs.stream().flatMap(run -> Arrays.stream(run.id().split(", ", -1))).toList()) {
-      if (!ids.add(id)) {
+    for (var run : runs) {
+      if (!ids.add(run.id())) {
         throw new BraidException(
             "runs that are pooled must be different but %s is among them twice; name each once, and of several starts one"
-                .formatted(id));
+                .formatted(run.id()));
       }
     }
     var studies = new ArrayList<List<Study<?>>>();
@@ -90,15 +93,20 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies, in
       int index = study;
       studies.add(runs.stream().<Study<?>>map(run -> run.studies().get(index)).toList());
     }
-    var alike = studies.stream().filter(Comparison::shareConfiguration).toList();
-    // Pools the first if none can be, for its error.
-    var pooled = (alike.isEmpty() ? studies.subList(0, 1) : alike).stream();
+    var pooled = comparable(studies).stream().<Study<?>>map(Comparison::pooled).toList();
     int most = runs.stream().mapToInt(run -> run.studies().size()).max().orElseThrow();
     return new Source(
         String.join(", ", runs.stream().map(Source::id).toList()),
         runs.getLast().manifest(),
-        pooled.<Study<?>>map(Comparison::pooled).toList(),
-        most - alike.size());
+        pooled,
+        most - pooled.size());
+  }
+
+  /// Returns the groups whose studies share a configuration; if none does, the first, whose error
+  /// has the reason.
+  static List<List<Study<?>>> comparable(List<List<Study<?>>> groups) {
+    var comparable = groups.stream().filter(Comparison::shareConfiguration).toList();
+    return comparable.isEmpty() ? groups.subList(0, 1) : comparable;
   }
 
   /// Returns the name of the run, of several the newest.
@@ -115,14 +123,17 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies, in
   /// @param notebook notebook of the runs that `latest` and `previous` mean; empty for any
   /// @throws BraidException if nothing has that name, or it has no study
   static Source named(String name, Experiments experiments, Optional<String> notebook) {
-    if (name.contains(",")) {
-      return pooled(
-          Arrays.stream(name.split(",", -1))
-              .map(each -> named(each.strip(), experiments, notebook))
-              .toList());
-    }
+    return pooled(
+        Arrays.stream(name.split(",", -1))
+            .flatMap(each -> starts(each.strip(), experiments, notebook).stream())
+            .toList());
+  }
+
+  /// Returns the starts of a run, or a study.
+  private static List<Source> starts(
+      String name, Experiments experiments, Optional<String> notebook) {
     if (Experiments.isByTime(name)) {
-      return run(experiments.withStudy(name, notebook), experiments);
+      return starts(experiments.withStudy(name, notebook), experiments);
     }
     var folder =
         experiments
@@ -133,17 +144,16 @@ record Source(String id, Optional<Manifest> manifest, List<Study<?>> studies, in
                         "what is compared must be a run or a study in %s but \"%s\" is none; braid runs lists them"
                             .formatted(experiments.runs(), name)));
     return hasFile(folder, Manifest.FILE)
-        ? run(experiments.find(folder + "/"), new Experiments(parent(folder)))
-        : study(folder);
+        ? starts(experiments.find(folder + "/"), new Experiments(parent(folder)))
+        : List.of(study(folder));
   }
 
   private static boolean hasFile(Path folder, String name) {
     return Files.isRegularFile(folder.resolve(name));
   }
 
-  /// Returns a run with the studies of all its starts.
-  private static Source run(Found run, Experiments experiments) {
-    return pooled(experiments.starts(run).stream().map(Source::start).toList());
+  private static List<Source> starts(Found run, Experiments experiments) {
+    return experiments.starts(run).stream().map(Source::start).toList();
   }
 
   private static Source start(Found run) {

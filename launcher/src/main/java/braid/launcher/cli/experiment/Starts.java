@@ -1,6 +1,7 @@
 package braid.launcher.cli.experiment;
 
 import braid.evidence.Study;
+import braid.launcher.Counted;
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.HostOptions;
@@ -71,12 +72,19 @@ public final class Starts {
   /// Prints a line for each study of the runs, with the rounds of all their starts.
   public static void print(List<Path> first, PrintWriter out) {
     for (var run : first) {
-      var studies = studies(run);
-      if (studies.isEmpty()) {
+      var pooled = pooled(run);
+      if (pooled.isEmpty()) {
         out.println("starts  no study in %s, so nothing is pooled".formatted(run.getFileName()));
+        continue;
       }
-      for (var study : studies) {
+      for (var study : pooled.get().studies()) {
         out.println("starts  " + study.headline());
+      }
+      int left = pooled.get().unpooled();
+      if (left > 0) {
+        out.println(
+            "starts  not pooled: %s, because the starts do not share the problem or its configurations"
+                .formatted(Counted.of(left, "study", "studies")));
       }
     }
     out.flush();
@@ -84,10 +92,14 @@ public final class Starts {
 
   /// Returns the studies of a run, with the rounds of all its starts; none if it made none.
   public static List<Study<?>> studies(Path first) {
+    return pooled(first).map(Source::studies).orElse(List.of());
+  }
+
+  private static Optional<Source> pooled(Path first) {
     var experiments = experiments(first);
     return experiments.find(first + "/").manifest().hasStudy()
-        ? Source.named(first + "/", experiments, Optional.empty()).studies()
-        : List.of();
+        ? Optional.of(Source.ofRuns(List.of(first), experiments))
+        : Optional.empty();
   }
 
   private static Experiments experiments(Path folder) {
