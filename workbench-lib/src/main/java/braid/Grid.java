@@ -286,10 +286,22 @@ final class Grid {
         || (problem instanceof GemmSpec spec
             && !spec.pattern().beside()
             && tuning instanceof Overlap overlap
-            && overlap.method() == (spec.pattern().reduces() ? Method.DIRECT : Method.UNFUSED)
+            && isInOneKernel(spec, overlap.method())
             && overlap.splits() == 1
             && overlap.streams() == 1
             && receivedBytes(spec) <= MOST_IN_ONE_KERNEL_BYTES);
+  }
+
+  /// Returns whether one kernel moves all bytes: of a sum directly, and of an all-reduce also
+  /// unfused.
+  private static boolean isInOneKernel(GemmSpec spec, Method method) {
+    return switch (method) {
+      case DIRECT -> spec.pattern().reduces();
+      case UNFUSED ->
+          !spec.pattern().reduces()
+              || (spec.pattern() == GemmSpec.Pattern.GEMM_ALL_REDUCE && !spec.finishesSum());
+      case PIPELINED, RING, BULK, TWO_LEVEL, DOUBLING -> false;
+    };
   }
 
   /// Returns the number of bytes that a rank receives from all others.

@@ -10,6 +10,7 @@ import braid.model.Link;
 import braid.model.Overlap;
 import braid.model.Transport;
 import braid.model.Tuning;
+import braid.schedule.Step;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -20,6 +21,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 final class OneKernelTest {
   private static final int REPEATS = 100;
   private static final Overlap DIRECT = Overlap.direct().over(Transport.ONE_KERNEL);
+  private static final Overlap UNFUSED = Overlap.unfused().over(Transport.ONE_KERNEL);
 
   /// Real numbers, whose sum depends on the order of its parts.
   @ParameterizedTest
@@ -30,7 +32,8 @@ final class OneKernelTest {
         world -> {
           for (var dtype : List.of(DType.FP32, DType.BF16)) {
             var spec = GemmSpec.gemmAllReduce(7, 11, 16 * ranks + 1).dtype(dtype);
-            for (var overlap : List.of(DIRECT, DIRECT.replay())) {
+            double[] ofAll = {};
+            for (var overlap : List.of(DIRECT, DIRECT.replay(), UNFUSED, UNFUSED.replay())) {
               try (var pipe = Pipeline.on(world).gemm(spec).overlap(overlap).build()) {
                 var random = new Random(world.rank());
                 fill(pipe.input(), random);
@@ -42,6 +45,8 @@ final class OneKernelTest {
                   assertThat(world.gather(sum(pipe.output().toFloats()))).isEqualTo(first);
                 }
                 assertThat(first).containsOnly(first[0]);
+                assertThat(first).isEqualTo(ofAll.length == 0 ? first : ofAll);
+                ofAll = first;
               }
             }
           }
@@ -77,6 +82,27 @@ final class OneKernelTest {
             long bytes = 2L * 32 * 32 * Float.BYTES;
             for (long nanos : pipe.time(3)) {
               assertThat(nanos).isGreaterThanOrEqualTo(link.nanos(bytes));
+            }
+          }
+        });
+  }
+
+  @Test
+  void anUnfusedSumIsPassedOnByItsOwnLane() {
+    LocalRanks.run(
+        3,
+        world -> {
+          for (int rows : List.of(1, 2, 9)) {
+            var spec = GemmSpec.gemmAllReduce(rows, 5, 7);
+            try (var pipe = Pipeline.on(world).gemm(spec).overlap(UNFUSED).build()) {
+              pipe.verify();
+              assertThat(pipe.schedule().lanes()).hasSize(1);
+              assertThat(pipe.schedule().steps(0).stream().filter(Step.Copy.class::isInstance))
+                  .hasSizeBetween(rows < 3 ? 0 : 1, 1);
+            }
+            try (var pipe = Pipeline.on(world).gemm(spec.bias()).overlap(UNFUSED).build()) {
+              pipe.verify();
+              assertThat(pipe.schedule().lanes().size()).isGreaterThan(1);
             }
           }
         });
@@ -119,10 +145,11 @@ final class OneKernelTest {
     LocalRanks.run(
         2,
         world -> {
-          var expected = List.<Tuning>of(DIRECT, DIRECT.replay());
+          var expected = List.<Tuning>of(UNFUSED, UNFUSED.replay(), DIRECT, DIRECT.replay());
           var rows = (int) (Grid.MOST_IN_ONE_KERNEL_BYTES / (8192L * DType.BF16.bytes()));
           var largest = GemmSpec.gemmAllReduce(rows, 8192, 8).dtype(DType.BF16);
-          assertThat(inOneKernel(world, largest)).isEqualTo(expected);
+          assertThat(inOneKernel(world, largest)).containsExactlyInAnyOrderElementsOf(expected);
+          assertThat(inOneKernel(world, largest.bias())).containsExactly(DIRECT, DIRECT.replay());
           assertThat(
                   inOneKernel(world, GemmSpec.gemmAllReduce(rows + 1, 8192, 8).dtype(DType.BF16)))
               .isEmpty();

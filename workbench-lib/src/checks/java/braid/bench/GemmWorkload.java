@@ -125,8 +125,12 @@ public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble
       }
     }
     if (!spec.pattern().beside()) {
-      var method = spec.pattern() == Pattern.ALL_GATHER_GEMM ? Method.UNFUSED : Method.DIRECT;
-      forms.add(Overlap.of(method, 1).over(Transport.ONE_KERNEL));
+      if (spec.pattern().reduces()) {
+        forms.add(Overlap.direct().over(Transport.ONE_KERNEL));
+      }
+      if (spec.pattern() != Pattern.GEMM_REDUCE_SCATTER) {
+        forms.add(Overlap.unfused().over(Transport.ONE_KERNEL));
+      }
     }
     for (var form : List.copyOf(forms)) {
       forms.add(form.replay());

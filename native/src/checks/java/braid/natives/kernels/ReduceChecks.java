@@ -1,5 +1,6 @@
 package braid.natives.kernels;
 
+import braid.natives.cuda.GpuCopy;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -225,11 +226,29 @@ final class ReduceChecks {
               sum.shape().rows(),
               sum.shape().columns(),
               finish);
-      launch.accept(arguments);
+      var copies = new ArrayList<CheckBench.Buffer>();
+      for (int copy = 0; copy < parts.size() % 3; copy++) {
+        copies.add(buffer(bench, sum, out, new byte[before.length], buffers));
+      }
+      launch.accept(
+          arguments
+              .with(
+                  copies.stream()
+                      .map(copy -> new GpuCopy(copy.address(), output.address(), before.length))
+                      .toList())
+              .orElseThrow());
       var values = values(sum, contents, MemorySegment.ofArray(before), biasContent);
       var wrong =
           matches(sum, values, output.segment(), kept.segment(), amax.segment())
               .map((arguments.kernel() + " ")::concat);
+      for (var copy : copies) {
+        wrong =
+            wrong.or(
+                () ->
+                    copy.segment().mismatch(output.segment()) < 0
+                        ? Optional.empty()
+                        : Optional.of("a copy differs from its sum"));
+      }
       for (var buffer : buffers) {
         wrong = wrong.or(buffer::guards);
       }

@@ -1,10 +1,12 @@
 package braid.natives.kernels;
 
+import braid.natives.cuda.GpuCopy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Stream;
 
@@ -13,6 +15,9 @@ import java.util.stream.Stream;
 public final class ReduceArguments {
   /// Most parts of one launch.
   public static final int MOST_PARTS = 16;
+
+  /// Most copies of a sum that one launch makes.
+  private static final int MOST_COPIES = 15;
 
   // Offsets in the kernel's struct Reduction.
   private static final long CODES = 128;
@@ -30,7 +35,9 @@ public final class ReduceArguments {
   private static final long APART = 260;
   private static final long STRIDES = 264;
   private static final long OUT_STRIDE = 392;
-  private static final long BYTES = 400;
+  private static final long COPIES = 400;
+  private static final long COPY_COUNT = 520;
+  private static final long BYTES = 528;
 
   /// Bytes of the widest access; a thread handles one access at a time.
   private static final int VECTOR_BYTES = 16;
@@ -78,10 +85,12 @@ public final class ReduceArguments {
   }
 
   private final MemorySegment bytes = Arena.ofAuto().allocate(BYTES, Long.BYTES);
+  private final Part out;
   private final String kernel;
   private final long count;
 
   private ReduceArguments(List<Part> parts, Part out, long rows, long columns, Finish finish) {
+    this.out = out;
     count = Math.multiplyExact(rows, columns);
     for (int i = 0; i < parts.size(); i++) {
       bytes.setAtIndex(ValueLayout.JAVA_LONG, i, parts.get(i).address());
@@ -106,6 +115,32 @@ public final class ReduceArguments {
     bytes.set(ValueLayout.JAVA_INT, ACCUMULATE, finish.accumulate() ? 1 : 0);
     bytes.set(ValueLayout.JAVA_FLOAT, OUT_SCALE, finish.outScale());
     kernel = kernel(parts, out, apart, finish);
+  }
+
+  /// Arguments of the same sum with copies.
+  private ReduceArguments(ReduceArguments sum, List<GpuCopy> copies) {
+    out = sum.out;
+    count = sum.count;
+    bytes.copyFrom(sum.bytes);
+    for (int i = 0; i < copies.size(); i++) {
+      bytes.set(ValueLayout.JAVA_LONG, COPIES + (long) i * Long.BYTES, copies.get(i).to());
+    }
+    bytes.set(ValueLayout.JAVA_LONG, COPY_COUNT, copies.size());
+    kernel =
+        copies.stream().allMatch(copy -> copy.to() % VECTOR_BYTES == 0) ? sum.kernel : ANY;
+  }
+
+  /// Returns arguments of the same sum that also make these copies; empty if they are not all
+  /// copies of the whole sum, or too many.
+  public Optional<ReduceArguments> with(List<GpuCopy> copies) {
+    boolean apart = bytes.get(ValueLayout.JAVA_INT, APART) != 0;
+    long size = count * out.type().bytes();
+    return !apart
+            && copies.size() <= MOST_COPIES
+            && copies.stream()
+                .allMatch(copy -> copy.from() == out.address() && copy.bytes() == size)
+        ? Optional.of(new ReduceArguments(this, copies))
+        : Optional.empty();
   }
 
   /// Type of bias and pre-activation: the output's, or BF16 if it is fp8.

@@ -1,5 +1,5 @@
-// Adds up to 16 parts in fp32 in their order and applies the epilogue to the sum. Parts may be in
-// peers' memory: see handshake.cuh.
+// Adds up to 16 parts in fp32 in their order, applies the epilogue to the sum, and passes copies of it
+// on. Parts and copies may be in peers' memory: see handshake.cuh.
 //
 //   value = scale * sum;
 //   if (parts > 1) value = rounded to the first part's type, as a collective returns it;
@@ -7,7 +7,7 @@
 //   if (bias) value += bias[column];
 //   if (preActivation) { preActivation = value; value = gelu(value); }
 //   if (amax) amax = max(amax, |value|);
-//   out = outScale * value;
+//   out = copies = outScale * value;
 //
 // Bias and pre-activation have out's type, or BF16 if that is fp8. Only reduce_any takes rows with
 // gaps. Products and sums are rounded
@@ -15,10 +15,11 @@
 #pragma once
 
 static const int MOST_PARTS = 16;
+static const int MOST_COPIES_OF_SUM = 15;
 static const int REDUCE_THREADS = 256;
 static const int MOST_REDUCE_THREADS = 1024;
 
-// ReduceArguments writes these 400 bytes and knows each offset.
+// ReduceArguments writes these 528 bytes and knows each offset.
 struct Reduction {
   const void* parts[MOST_PARTS];
   int codes[MOST_PARTS];
@@ -36,8 +37,10 @@ struct Reduction {
   int apart;                // rows of a part or of the sum have gaps
   u64 strides[MOST_PARTS];  // numbers from row to row, at least `columns`
   u64 outStride;
+  void* copies[MOST_COPIES_OF_SUM];  // rows without gaps, as those of the sum are then
+  u64 copyCount;
 };
-static_assert(sizeof(Reduction) == 400, "ReduceArguments writes 400 bytes");
+static_assert(sizeof(Reduction) == 528, "ReduceArguments writes 528 bytes");
 
 // Returns the type of bias and pre-activation for that type of output.
 static __device__ __forceinline__ int sideCode(int outCode) {
@@ -90,7 +93,9 @@ static __device__ __forceinline__ unsigned reduceElements(const Reduction& r, u6
     }
     unsigned size = asBits(value) & SIZE_MASK;
     amax = amax > size ? amax : size;
-    store(r.outCode, r.out, inOut, value * r.outScale);
+    value *= r.outScale;
+    store(r.outCode, r.out, inOut, value);
+    for (u64 c = 0; c < r.copyCount; c++) store(r.outCode, r.copies[c], i, value);
   }
   return amax;
 }
@@ -160,6 +165,7 @@ static __device__ __forceinline__ unsigned finish(
     result.set(e, values[e] * r.outScale);
   }
   result.write(r.out, index);
+  for (u64 c = 0; c < r.copyCount; c++) result.write(r.copies[c], index);
   return amax;
 }
 

@@ -3,6 +3,7 @@ package braid.natives.kernels;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.natives.cuda.GpuCopy;
 import braid.natives.kernels.ReduceArguments.Finish;
 import braid.natives.kernels.ReduceArguments.Part;
 import java.util.Collections;
@@ -40,6 +41,23 @@ class ReduceArgumentsTest {
         .isEqualTo("reduce_any");
     assertThat(ReduceArguments.of(List.of(part), part, 3, 8, Finish.NONE).kernel())
         .isEqualTo("reduce_fp32_fp32");
+  }
+
+  @Test
+  void aSumTakesCopiesOfAllOfIt() {
+    var part = new Part(0x1000, ElementType.BF16);
+    var sum = sum(List.of(part, part), 0x4000, ElementType.BF16);
+    var whole = new GpuCopy(0x6000, 0x4000, 30);
+    assertThat(sum.with(List.of(whole)).orElseThrow().kernel()).isEqualTo("reduce_bf16_bf16");
+    assertThat(sum.with(List.of(whole, new GpuCopy(0x6008, 0x4000, 30))).orElseThrow().kernel())
+        .isEqualTo("reduce_any");
+    assertThat(sum.with(List.of(whole, new GpuCopy(0x6000, 0x4000, 28)))).isEmpty();
+    assertThat(sum.with(List.of(new GpuCopy(0x6000, 0x4002, 30)))).isEmpty();
+    assertThat(sum.with(Collections.nCopies(15, whole))).isPresent();
+    assertThat(sum.with(Collections.nCopies(16, whole))).isEmpty();
+    var apart = new Part(0x4000, ElementType.BF16, 8);
+    assertThat(ReduceArguments.of(List.of(part), apart, 3, 5, Finish.NONE).with(List.of(whole)))
+        .isEmpty();
   }
 
   @Test

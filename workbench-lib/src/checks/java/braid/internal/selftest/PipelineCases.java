@@ -165,6 +165,8 @@ public final class PipelineCases {
       addFeaturesAndOptions(
           pattern, Overlap.direct(SPLITS).over(Transport.ONE_KERNEL), ranks, cases);
     }
+    addFeaturesAndOptions(
+        Pattern.GEMM_ALL_REDUCE, Overlap.unfused().over(Transport.ONE_KERNEL), ranks, cases);
     return cases.stream()
         .filter(
             each ->

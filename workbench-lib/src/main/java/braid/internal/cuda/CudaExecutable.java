@@ -76,7 +76,7 @@ final class CudaExecutable implements Executable {
   }
 
   /// Adds work that is one kernel together with the signals around it.
-  void add(CudaStream stream, SignalledCall.SmallWork work) {
+  void add(CudaStream stream, SmallWork work) {
     var current = open.getOrDefault(stream, new SignalledCall(true));
     var call = current.with(work);
     if (call != open.get(stream)) {

@@ -5,6 +5,7 @@ import braid.internal.backend.Event;
 import braid.internal.backend.Signals;
 import braid.internal.backend.Stamp;
 import braid.internal.backend.Stream;
+import braid.internal.cuda.device.Arguments;
 import braid.internal.cuda.device.Attender;
 import braid.internal.cuda.device.CudaDevice;
 import braid.internal.cuda.device.Launch;
@@ -217,15 +218,12 @@ final class CudaStream implements Stream {
     return copies.stream().mapToLong(GpuCopy::bytes).sum();
   }
 
-  private SignalledCall.SmallWork inOneKernel(Work work, List<Copy> copies) {
-    var pieces = pieces(copies);
-    var arguments = new CopyArguments(pieces);
-    var kernels = device.kernels();
-    return new SignalledCall.SmallWork(
+  private SmallWork inOneKernel(Work work, List<Copy> copies) {
+    return new SmallWork.Copies(
         work,
         copies.stream().allMatch(Copy::local) ? Stage.LOCAL : Stage.COPY,
-        bytes(pieces),
-        signals -> queue -> kernels.copyAll(queue, arguments, signals));
+        device.kernels(),
+        pieces(copies));
   }
 
   /// Returns whether a copy or a sum and the signals around it are one kernel.
@@ -274,8 +272,8 @@ final class CudaStream implements Stream {
     if (joins() && target != null && reduction.out().rows() > 0) {
       join(
           target,
-          new SignalledCall.SmallWork(
-              work, Stage.REDUCE, reduction.bytes(), device.multiplier().signalled(reduction)));
+          new SmallWork.Sum(
+              work, device.kernels(), Arguments.of(reduction), reduction.bytes()));
     } else {
       enqueue(work, Stage.REDUCE, reduction.bytes(), 0, device.multiplier().prepare(reduction));
     }
@@ -364,12 +362,12 @@ final class CudaStream implements Stream {
     call.work().ifPresentOrElse(work -> run(call, work), () -> operate(call.first()));
   }
 
-  private void run(SignalledCall call, SignalledCall.SmallWork work) {
+  private void run(SignalledCall call, SmallWork work) {
     var signals = call.handshake(arrived);
     signals.set(value(), recording);
     call.first().forEach(this::expect);
     call.last().forEach(this::expect);
-    launch(work.work(), work.stage(), work.bytes(), 0, work.launch().apply(signals));
+    launch(work.work(), work.stage(), work.bytes(), 0, work.launch(signals));
   }
 
   /// Notes that the work enqueued next waits for a word, if it is not raised.
@@ -382,7 +380,7 @@ final class CudaStream implements Stream {
 
   /// Adds work to the program as one kernel with the signals around it. Its counter of blocks is
   /// allocated here, before any graph is recorded.
-  private void join(CudaExecutable target, SignalledCall.SmallWork work) {
+  private void join(CudaExecutable target, SmallWork work) {
     if (arrived == 0) {
       arrived = scratch.allocate(Integer.BYTES);
       device.gpu().fill(arrived, (byte) 0, Integer.BYTES);

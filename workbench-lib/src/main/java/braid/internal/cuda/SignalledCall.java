@@ -1,13 +1,10 @@
 package braid.internal.cuda;
 
-import braid.internal.cuda.device.Launch;
 import braid.internal.work.Work;
-import braid.model.Stage;
 import braid.natives.kernels.Handshake;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.function.Function;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
@@ -16,9 +13,11 @@ import org.jspecify.annotations.Nullable;
 /// one kernel:
 ///
 /// ```
-/// steps   signal ─ signal ─ wait ─ wait ─ sum ─ signal ─ signal ─ wait ─ wait
-/// kernel  └ raise ────────┘ └ spin ─────┘ add  └ raise ────────┘ └ spin ─────┘
+/// steps   signal ─ signal ─ wait ─ wait ─ sum ─ copies ─ signal ─ signal ─ wait ─ wait
+/// kernel  └ raise ────────┘ └ spin ─────┘ └ add ───────┘ └ raise ────────┘ └ spin ─────┘
 /// ```
+///
+/// Copies join a sum if they pass it on.
 ///
 /// The kernel reads and writes the same words, with the same values, as memory operations do. So
 /// peers may use either, replays alternate between the same two values, and a wait that cannot end
@@ -42,11 +41,6 @@ final class SignalledCall {
     }
   }
 
-  /// Work that one kernel does between signals.
-  ///
-  /// @param launch returns the launch with the signals
-  record SmallWork(Work work, Stage stage, long bytes, Function<Handshake, Launch> launch) {}
-
   /// @param joins true if work joins the words
   SignalledCall(boolean joins) {
     this.joins = joins;
@@ -66,10 +60,20 @@ final class SignalledCall {
   }
 
   /// Adds work after all words. Returns the call that does it: this one, or one that takes over the
-  /// waits after the work of this one, where all blocks can wait at once.
+  /// waits after the work of this one, where all blocks can wait at once. Signals between two works
+  /// of one kernel are raised after both.
   SignalledCall with(SmallWork added) {
-    if (work == null) {
+    var earlier = work;
+    if (earlier == null) {
       work = added;
+      return this;
+    }
+    var both =
+        last.stream().allMatch(Word::isRaised)
+            ? earlier.with(added)
+            : Optional.<SmallWork>empty();
+    if (both.isPresent()) {
+      work = both.get();
       return this;
     }
     var next = new SignalledCall(joins);

@@ -167,23 +167,27 @@ public final class CollectivePlanner {
       return spec.way() == CollectiveWay.ONE_KERNEL;
     }
 
-    /// Each rank sums one part, and the others fetch it from there. If `x` is `y`, a part is
-    /// overwritten only after its sum is ready, hence after its owner has read it on all ranks.
+    /// Each rank sums one part, and the others fetch it from there; in one kernel it passes the sum
+    /// on. If `x` is `y`, a part is overwritten only after its sum is ready, hence after its owner
+    /// has read it on all ranks.
     private void twoShot() {
       var mine = part(x, rank);
       reduce(mine, mine);
       program.round(1);
-      var moves = peers.stream().map(this::fetchedSum);
       if (inOneKernel()) {
-        program.copy(comm, Step.NO_CHUNK, moves.toList());
+        var sum = y.on(rank, mine);
+        program.copy(
+            comm,
+            Step.NO_CHUNK,
+            peers.stream().map(peer -> new Move(sum, y.on(peer, mine))).toList());
       } else {
-        moves.forEach(move -> program.copy(comm, Step.NO_CHUNK, List.of(move)));
+        peers.forEach(this::fetchSum);
       }
     }
 
-    private Move fetchedSum(int peer) {
+    private void fetchSum(int peer) {
       var slice = part(y, peer);
-      return new Move(y.on(peer, slice), y.on(rank, slice));
+      program.copy(comm, Step.NO_CHUNK, y.on(peer, slice), y.on(rank, slice));
     }
 
     /// Each rank sums everything. If `x` is `y`, it is overwritten only after every rank has

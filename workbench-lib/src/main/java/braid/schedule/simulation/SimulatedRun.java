@@ -181,13 +181,30 @@ final class SimulatedRun {
   private Operations operations(int rank) {
     var into = new Operations(schedule.lanes().size());
     int number = 0;
+    var sums = new HashMap<Lane, Region>();
     for (var step : schedule.stepsUncached(rank)) {
-      add(rank, number++, step, into);
+      add(rank, number++, step, passesOn(step, sums), into);
     }
     return into.done();
   }
 
-  private void add(int rank, int number, Step step, Operations into) {
+  /// Returns whether the kernel of the sum before a copy makes it too.
+  ///
+  /// @param sums sums that kernels may still pass on, by lane
+  private static boolean passesOn(Step step, Map<Lane, Region> sums) {
+    if (step.lane().transport() != Transport.ONE_KERNEL || step instanceof Signal) {
+      return false;
+    }
+    var sum = sums.remove(step.lane());
+    if (step instanceof Reduce reduce) {
+      sums.put(step.lane(), reduce.output());
+    }
+    return step instanceof Copy copy
+        && copy.moves().stream().allMatch(move -> move.from().equals(sum));
+  }
+
+  /// @param passesOn true if an earlier kernel makes the copy
+  private void add(int rank, int number, Step step, boolean passesOn, Operations into) {
     int lane = schedule.lanes().indexOf(step.lane());
     if (lane < 0) {
       throw wrong(rank, step, number, "the schedule has no such lane; add it to its lanes");
@@ -196,6 +213,7 @@ final class SimulatedRun {
     boolean inOneKernel = step.lane().transport() == Transport.ONE_KERNEL;
     long launch =
         switch (step) {
+          case Copy _ when passesOn -> 0;
           case Copy _ when inOneKernel -> costs.launchCompute();
           case Signal _, Wait _ when inOneKernel -> 0;
           case Copy copy -> copy.moves().size() * costs.launchCopy();

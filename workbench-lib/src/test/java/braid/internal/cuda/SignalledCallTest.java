@@ -9,16 +9,42 @@ import braid.natives.kernels.Handshake;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
 import java.util.Random;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// In texts, `s` is a signal, `w` a wait, and `k` work.
+/// In texts, `s` is a signal, `w` a wait, `k` work, and `c` work that joins earlier work.
 final class SignalledCallTest {
   private static final int SEQUENCES = 2_000;
   private static final int MOST_STEPS = 60;
+
+  /// Work of which a kernel does one, and others that join it.
+  private record Single(Work work, boolean joins) implements SmallWork {
+    @Override
+    public Stage stage() {
+      return Stage.COPY;
+    }
+
+    @Override
+    public long bytes() {
+      return 0;
+    }
+
+    @Override
+    public Launch launch(Handshake signals) {
+      return Launch.NOTHING;
+    }
+
+    @Override
+    public Optional<SmallWork> with(SmallWork next) {
+      return next instanceof Single single && single.joins
+          ? Optional.of(new Single(Work.of(() -> work + "c"), false))
+          : Optional.empty();
+    }
+  }
 
   /// Returns the calls of a lane's steps.
   private static List<SignalledCall> calls(String steps) {
@@ -26,9 +52,8 @@ final class SignalledCallTest {
     for (int i = 0; i < steps.length(); i++) {
       var current = calls.isEmpty() ? new SignalledCall(true) : calls.getLast();
       var next = current;
-      if (steps.charAt(i) == 'k') {
-        var work = new SignalledCall.SmallWork(work(i), Stage.COPY, 0, _ -> Launch.NOTHING);
-        next = current.with(work);
+      if (steps.charAt(i) == 'k' || steps.charAt(i) == 'c') {
+        next = current.with(new Single(Work.of(() -> "k"), steps.charAt(i) == 'c'));
       } else {
         var word = new SignalledCall.Word(i, steps.charAt(i) == 's' ? null : work(i), 0);
         if (!current.add(word)) {
@@ -54,7 +79,7 @@ final class SignalledCallTest {
         .map(
             call ->
                 words(call, call.first())
-                    + call.work().map(_ -> "k").orElse("")
+                    + call.work().map(each -> each.work().toString()).orElse("")
                     + words(call, call.last()))
         .collect(Collectors.joining("|"));
   }
@@ -76,6 +101,10 @@ final class SignalledCallTest {
     "wkwsk, wkw|sk",
     "sswwssww, ssww|ssww",
     "ksswwsk, kssww|sk",
+    "wkcsw, wkcsw",
+    "wkcc, wkcc",
+    "wksc, wkcs",
+    "wkswc, wks|wk",
   })
   void aKernelJoinsWorkWithItsSignals(String steps, String calls) {
     assertThat(text(calls(steps))).isEqualTo(calls);

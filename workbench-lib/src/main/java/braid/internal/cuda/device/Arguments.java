@@ -103,7 +103,7 @@ public final class Arguments {
         matrix.segment().address(), type(matrix.dtype()), matrix.stride());
   }
 
-  static ReduceArguments of(Reduction reduction) {
+  public static ReduceArguments of(Reduction reduction) {
     var out = reduction.out();
     var epilogue = reduction.epilogue();
     return ReduceArguments.of(

@@ -9,7 +9,6 @@ import braid.model.DType;
 import braid.model.Stage;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.GpuStream;
-import braid.natives.kernels.Handshake;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -18,7 +17,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Function;
 
 /// Multiplies on a GPU: by cublasLt with a fused epilogue if that is as exact as fp32 with one
 /// rounding; otherwise into fp32 scratch memory, with the epilogue in our own kernel. Fp8 matrices
@@ -227,13 +225,6 @@ public final class Multiplier implements AutoCloseable {
     var kernels = device.kernels();
     var arguments = Arguments.of(reduction);
     return stream -> kernels.reduce(stream, kernels.fullGrid(), arguments);
-  }
-
-  /// Prepares a sum between the signals of a handshake.
-  public Function<Handshake, Launch> signalled(Reduction reduction) {
-    var kernels = device.kernels();
-    var arguments = Arguments.of(reduction);
-    return signals -> stream -> kernels.reduce(stream, arguments, signals);
   }
 
   /// Updates the operand's second form, if it has one.
