@@ -466,6 +466,9 @@ public record Overlap(
                   parts,
                   (parts + ranks - 1) / ranks * ranks));
     }
+    if (transport == Transport.NCCL_SYMMETRIC && !pattern.beside()) {
+      checkStarts(spec, ranks);
+    }
     if (symmetricOutput
         && pattern.reduces()
         && transport.memory().isPresent()
@@ -473,6 +476,24 @@ public record Overlap(
       throw new BraidException(
           "the output of %s over %s is in symmetric memory already, where the library writes it; leave outputInSymmetricMemory() out"
               .formatted(pattern, transport));
+    }
+  }
+
+  /// Checks that NCCL's symmetric kernels read every chunk of a rank correctly.
+  private void checkStarts(GemmSpec spec, int ranks) {
+    boolean gathers = spec.pattern() == Pattern.ALL_GATHER_GEMM;
+    int rows = gathers ? spec.m() / ranks : spec.m();
+    long rowBytes =
+        gathers
+            ? (long) spec.k() * spec.dtype().bytes()
+            : (long) spec.n() * spec.sumDtype().bytes();
+    for (int chunk = 1; chunk < splits; chunk++) {
+      long start = boundaries.isEmpty() ? (long) rows * chunk / splits : boundaries.get(chunk);
+      if (start < rows && start * rowBytes % Transport.SYMMETRIC_ALIGNMENT_BYTES != 0) {
+        throw new BraidException(
+            "over %s a chunk must begin at a multiple of %d bytes, since NCCL 2.28 reads wrong numbers elsewhere, but one begins at row %d of %d bytes; take splits(1), or over(NCCL_KERNELS)"
+                .formatted(transport, Transport.SYMMETRIC_ALIGNMENT_BYTES, start, rowBytes));
+      }
     }
   }
 

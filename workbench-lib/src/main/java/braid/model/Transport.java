@@ -20,11 +20,16 @@ public enum Transport {
   /// memory.
   NCCL_COPY_ENGINE,
   /// NCCL's symmetric kernels, which read and write peers' windows on few compute units:
-  /// all-gather, reduce-scatter and all-reduce, in [MemoryKind#NCCL] memory.
+  /// all-gather and all-reduce, in [MemoryKind#NCCL] memory.
   NCCL_SYMMETRIC,
   /// NVSHMEM's puts on a stream: all-gather, all-to-all and broadcast, in [MemoryKind#NVSHMEM]
   /// memory.
   NVSHMEM_PUTS;
+
+  /// Divides the addresses from which NCCL's symmetric kernels read right numbers. In NCCL 2.28 its
+  /// kernel for small messages reads beyond what it has loaded if an address of 8-bit or 16-bit
+  /// numbers is no multiple of this. The parts of a reduce-scatter begin at such addresses too.
+  public static final int SYMMETRIC_ALIGNMENT_BYTES = 4;
 
   /// Why NCCL's symmetric reduce-scatter is not used.
   public static final String WRONG_SYMMETRIC_SUM =

@@ -12,6 +12,7 @@ import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.Collective;
 import braid.model.ContextParallel;
+import braid.model.DType;
 import braid.model.Fused;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
@@ -251,6 +252,29 @@ class LibrarySchedulesTest {
                 GemmSpec.allGatherGemm(47, 8, 8),
                 Overlap.pipelined(2).over(Transport.NCCL_KERNELS),
                 4));
+    var odd = GemmSpec.allGatherGemm(24, 13, 7).dtype(DType.FP8_E4M3).output(DType.BF16);
+    refused(
+        "over nccl_symmetric a chunk must begin at a multiple of 4 bytes, since NCCL 2.28 reads"
+            + " wrong numbers elsewhere, but one begins at row 2 of 7 bytes; take splits(1), or"
+            + " over(NCCL_KERNELS)",
+        () -> Schedule.of(odd, Overlap.pipelined(3).over(Transport.NCCL_SYMMETRIC), 4));
+    refused(
+        "over nccl_symmetric a chunk must begin at a multiple of 4 bytes, since NCCL 2.28 reads"
+            + " wrong numbers elsewhere, but one begins at row 5 of 14 bytes; take splits(1), or"
+            + " over(NCCL_KERNELS)",
+        () ->
+            Schedule.of(
+                GemmSpec.gemmAllReduce(24, 7, 8).dtype(DType.BF16),
+                Overlap.pipelined(2).boundaries(0, 5, 24).over(Transport.NCCL_SYMMETRIC),
+                4));
+    for (var each :
+        List.of(
+            Overlap.pipelined(1).over(Transport.NCCL_SYMMETRIC),
+            Overlap.pipelined(2).boundaries(0, 4, 6).over(Transport.NCCL_SYMMETRIC),
+            Overlap.pipelined(2).boundaries(0, 4, 8).over(Transport.NCCL_SYMMETRIC),
+            Overlap.pipelined(3).over(Transport.NCCL_KERNELS))) {
+      assertThat(Schedule.of(odd, each, 4).findings()).isEmpty();
+    }
     refused(
         "workers must be 0 over nccl_kernels, which takes as many as its bytes need, but were 2;"
             + " leave workers(...) out",

@@ -126,8 +126,7 @@ public final class ReduceArguments {
       bytes.set(ValueLayout.JAVA_LONG, COPIES + (long) i * Long.BYTES, copies.get(i).to());
     }
     bytes.set(ValueLayout.JAVA_LONG, COPY_COUNT, copies.size());
-    kernel =
-        copies.stream().allMatch(copy -> copy.to() % VECTOR_BYTES == 0) ? sum.kernel : ANY;
+    kernel = copies.stream().allMatch(copy -> copy.to() % VECTOR_BYTES == 0) ? sum.kernel : ANY;
   }
 
   /// Returns arguments of the same sum that also make these copies; empty if they are not all

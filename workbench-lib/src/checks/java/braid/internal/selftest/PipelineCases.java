@@ -64,7 +64,8 @@ public final class PipelineCases {
   }
 
   private static PipelineCase of(Capabilities.Row row, GemmSpec spec, int ranks) {
-    var fitting = row.transport().isLibrary() ? inEqualParts(spec, ranks) : spec;
+    var fitting =
+        row.transport().isLibrary() ? aligned(inEqualParts(spec, ranks), row.transport()) : spec;
     return new PipelineCase(fitting, how(row, fitting, ranks));
   }
 
@@ -76,6 +77,24 @@ public final class PipelineCases {
         spec.n(),
         spec.k(),
         (spec.besideElements() + ranks - 1) / ranks * ranks,
+        spec.dtype(),
+        spec.weightDtype(),
+        spec.outputDtype(),
+        spec.features());
+  }
+
+  /// Returns the problem with rows of which each begins where a library reads it.
+  private static GemmSpec aligned(GemmSpec spec, Transport transport) {
+    if (transport != Transport.NCCL_SYMMETRIC) {
+      return spec;
+    }
+    int columns = Transport.SYMMETRIC_ALIGNMENT_BYTES;
+    return new GemmSpec(
+        spec.pattern(),
+        spec.m(),
+        (spec.n() + columns - 1) / columns * columns,
+        (spec.k() + columns - 1) / columns * columns,
+        spec.besideElements(),
         spec.dtype(),
         spec.weightDtype(),
         spec.outputDtype(),
@@ -187,7 +206,11 @@ public final class PipelineCases {
   private static void addFeaturesAndOptions(
       Pattern pattern, Overlap tuning, int ranks, List<PipelineCase> cases) {
     boolean byLibrary = tuning.transport().isLibrary();
-    var spec = byLibrary ? inEqualParts(uneven(pattern, ranks), ranks) : uneven(pattern, ranks);
+    var transport = tuning.transport();
+    var spec =
+        byLibrary
+            ? aligned(inEqualParts(uneven(pattern, ranks), ranks), transport)
+            : uneven(pattern, ranks);
     var aligned =
         byLibrary ? inEqualParts(aligned(pattern, ranks), ranks) : aligned(pattern, ranks);
     for (var features : features(pattern)) {

@@ -294,6 +294,10 @@ public record Programs(
           tuning = tuning.boundaries(cuts(largest));
         }
       }
+      if (!PipelineCases.isPossible(spec, tuning, members)) {
+        // A library does not take these chunks.
+        tuning = PipelineCases.tuning(method, 1, members).over(row.transport());
+      }
       if (random.nextInt(3) == 0) {
         tuning = tuning.replay();
       }

@@ -272,8 +272,7 @@ final class CudaStream implements Stream {
     if (joins() && target != null && reduction.out().rows() > 0) {
       join(
           target,
-          new SmallWork.Sum(
-              work, device.kernels(), Arguments.of(reduction), reduction.bytes()));
+          new SmallWork.Sum(work, device.kernels(), Arguments.of(reduction), reduction.bytes()));
     } else {
       enqueue(work, Stage.REDUCE, reduction.bytes(), 0, device.multiplier().prepare(reduction));
     }

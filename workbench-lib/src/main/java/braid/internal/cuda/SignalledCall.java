@@ -69,9 +69,7 @@ final class SignalledCall {
       return this;
     }
     var both =
-        last.stream().allMatch(Word::isRaised)
-            ? earlier.with(added)
-            : Optional.<SmallWork>empty();
+        last.stream().allMatch(Word::isRaised) ? earlier.with(added) : Optional.<SmallWork>empty();
     if (both.isPresent()) {
       work = both.get();
       return this;

@@ -28,7 +28,11 @@ final class AlgorithmTimer implements AutoCloseable {
   /// algorithms differ.
   private static final int MOST_IN_FLIGHT = 10;
 
-  private static final float ROUND_MILLIS = 0.3f;
+  private static final float ROUND_MILLIS = 2;
+
+  /// Multiplications of fewer operations take as long as their launch, by any algorithm.
+  private static final double LEAST_FLOPS_IN_FLIGHT = 1e7;
+
   private static final long FILLING_SEED = 7;
   private static final double NANOS_PER_MILLI = 1e6;
 
@@ -115,8 +119,10 @@ final class AlgorithmTimer implements AutoCloseable {
     var candidates = lt.candidates(problem, CANDIDATES, Lt.WORKSPACE_BYTES);
     var best = candidates.getFirst();
     float least = Float.POSITIVE_INFINITY;
+    double flops =
+        2.0 * problem.batch() * problem.d().rows() * problem.d().columns() * problem.a().columns();
     for (var candidate : candidates) {
-      float took = milliseconds(candidate, buffers);
+      float took = milliseconds(candidate, flops, buffers);
       if (took < least) {
         least = took;
         best = candidate;
@@ -130,11 +136,11 @@ final class AlgorithmTimer implements AutoCloseable {
     return best;
   }
 
-  private float milliseconds(Lt.Plan plan, Buffers buffers) {
+  private float milliseconds(Lt.Plan plan, double flops, Buffers buffers) {
     run(plan, buffers);
     float alone = milliseconds(() -> run(plan, buffers));
     int inFlight = Math.clamp((long) (ROUND_MILLIS / alone), 1, MOST_IN_FLIGHT);
-    if (inFlight == 1) {
+    if (inFlight == 1 || flops < LEAST_FLOPS_IN_FLIGHT) {
       return Math.min(alone, least(() -> run(plan, buffers)));
     }
     stream.beginCapture();

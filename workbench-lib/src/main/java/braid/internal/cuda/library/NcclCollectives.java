@@ -13,6 +13,7 @@ import braid.internal.resource.Rendezvous;
 import braid.model.BraidException;
 import braid.model.Collective;
 import braid.model.DType;
+import braid.model.Transport;
 import braid.natives.cuda.GpuStream;
 import braid.natives.nccl.Nccl;
 import braid.natives.nccl.NcclCommunicator;
@@ -67,6 +68,12 @@ public final class NcclCollectives implements LibraryCollectives {
     if (communicator.isClosed()) {
       throw new BraidException(
           "NCCL's communicator was aborted after a failure; call Collectives.on(group) again on every rank");
+    }
+    int alignment = Transport.SYMMETRIC_ALIGNMENT_BYTES;
+    if (policy == Policy.WINDOWS && request.x().address() % alignment != 0) {
+      throw new BraidException(
+          "over nccl_symmetric a tensor must begin at a multiple of %d bytes, since NCCL 2.28 reads wrong numbers elsewhere, but it begins at %x; take over(NCCL_KERNELS)"
+              .formatted(alignment, request.x().address()));
     }
     boolean ready =
         connected.contains(Shape.of(request))
