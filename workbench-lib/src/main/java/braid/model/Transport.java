@@ -19,8 +19,8 @@ public enum Transport {
   /// NCCL by copy engines (its zero-CTA policy): all-gather and all-to-all, in [MemoryKind#NCCL]
   /// memory.
   NCCL_COPY_ENGINE,
-  /// NCCL's symmetric kernels, which read and write peers' windows on few compute units:
-  /// all-gather and all-reduce, in [MemoryKind#NCCL] memory.
+  /// NCCL's symmetric kernels, which read and write peers' windows on few compute units: all-gather
+  /// and all-reduce, in [MemoryKind#NCCL] memory.
   NCCL_SYMMETRIC,
   /// NVSHMEM's puts on a stream: all-gather, all-to-all and broadcast, in [MemoryKind#NVSHMEM]
   /// memory.
