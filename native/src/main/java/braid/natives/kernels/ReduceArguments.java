@@ -4,6 +4,7 @@ import braid.natives.cuda.GpuCopy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -86,12 +87,26 @@ public final class ReduceArguments {
 
   private final MemorySegment bytes = Arena.ofAuto().allocate(BYTES, Long.BYTES);
   private final Part out;
+
+  /// Memory that the sum reads or writes beside its parts.
+  private final List<Range> others;
+
+  private final List<Range> parts;
+  private final List<GpuCopy> copies;
   private final String kernel;
   private final long count;
 
   private ReduceArguments(List<Part> parts, Part out, long rows, long columns, Finish finish) {
     this.out = out;
     count = Math.multiplyExact(rows, columns);
+    this.parts = parts.stream().map(part -> range(part.address(), count, part.type())).toList();
+    var side = side(out.type());
+    this.others =
+        List.of(
+            range(out.address(), count, out.type()),
+            range(finish.bias(), columns, side),
+            range(finish.preActivation(), count, side),
+            range(finish.amax(), 1, ElementType.FP32));
     for (int i = 0; i < parts.size(); i++) {
       bytes.setAtIndex(ValueLayout.JAVA_LONG, i, parts.get(i).address());
       bytes.set(ValueLayout.JAVA_INT, CODES + (long) i * Integer.BYTES, parts.get(i).type().code());
@@ -114,13 +129,17 @@ public final class ReduceArguments {
     bytes.set(ValueLayout.JAVA_INT, OUT_CODE, out.type().code());
     bytes.set(ValueLayout.JAVA_INT, ACCUMULATE, finish.accumulate() ? 1 : 0);
     bytes.set(ValueLayout.JAVA_FLOAT, OUT_SCALE, finish.outScale());
+    copies = List.of();
     kernel = kernel(parts, out, apart, finish);
   }
 
   /// Arguments of the same sum with copies.
   private ReduceArguments(ReduceArguments sum, List<GpuCopy> copies) {
+    this.copies = copies;
     out = sum.out;
     count = sum.count;
+    parts = sum.parts;
+    others = sum.others;
     bytes.copyFrom(sum.bytes);
     for (int i = 0; i < copies.size(); i++) {
       bytes.set(ValueLayout.JAVA_LONG, COPIES + (long) i * Long.BYTES, copies.get(i).to());
@@ -129,17 +148,43 @@ public final class ReduceArguments {
     kernel = copies.stream().allMatch(copy -> copy.to() % VECTOR_BYTES == 0) ? sum.kernel : ANY;
   }
 
-  /// Returns arguments of the same sum that also make these copies; empty if they are not all
-  /// copies of the whole sum, or too many.
-  public Optional<ReduceArguments> with(List<GpuCopy> copies) {
+  /// Bytes in memory.
+  private record Range(long begin, long end) {
+    boolean overlaps(Range other) {
+      return begin < other.end && other.begin < end;
+    }
+  }
+
+  private static Range range(long address, long count, ElementType type) {
+    return new Range(address, address + count * type.bytes());
+  }
+
+  /// Returns arguments of the same sum that make these copies too, after those that it makes
+  /// already; empty if they are not all copies of the whole sum, or too many, or if one would
+  /// overwrite numbers that the sum still needs, or another copy. A copy may overwrite a whole
+  /// part: each number of it is read before.
+  public Optional<ReduceArguments> with(List<GpuCopy> more) {
     boolean apart = bytes.get(ValueLayout.JAVA_INT, APART) != 0;
-    long size = count * out.type().bytes();
-    return !apart
-            && copies.size() <= MOST_COPIES
-            && copies.stream()
-                .allMatch(copy -> copy.from() == out.address() && copy.bytes() == size)
-        ? Optional.of(new ReduceArguments(this, copies))
+    var all = new ArrayList<>(copies);
+    for (var copy : more) {
+      var written = range(copy.to(), count, out.type());
+      if (apart
+          || copy.from() != out.address()
+          || copy.bytes() != written.end - written.begin
+          || isNeededIn(written)
+          || all.stream().anyMatch(each -> written.overlaps(range(each.to(), count, out.type())))) {
+        return Optional.empty();
+      }
+      all.add(copy);
+    }
+    return all.size() <= MOST_COPIES
+        ? Optional.of(new ReduceArguments(this, List.copyOf(all)))
         : Optional.empty();
+  }
+
+  private boolean isNeededIn(Range written) {
+    return others.stream().anyMatch(written::overlaps)
+        || parts.stream().anyMatch(part -> written.overlaps(part) && !written.equals(part));
   }
 
   /// Type of bias and pre-activation: the output's, or BF16 if it is fp8.

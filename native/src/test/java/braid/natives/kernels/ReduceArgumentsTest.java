@@ -8,6 +8,7 @@ import braid.natives.kernels.ReduceArguments.Finish;
 import braid.natives.kernels.ReduceArguments.Part;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class ReduceArgumentsTest {
@@ -49,15 +50,38 @@ class ReduceArgumentsTest {
     var sum = sum(List.of(part, part), 0x4000, ElementType.BF16);
     var whole = new GpuCopy(0x6000, 0x4000, 30);
     assertThat(sum.with(List.of(whole)).orElseThrow().kernel()).isEqualTo("reduce_bf16_bf16");
-    assertThat(sum.with(List.of(whole, new GpuCopy(0x6008, 0x4000, 30))).orElseThrow().kernel())
+    assertThat(sum.with(List.of(whole, new GpuCopy(0x7008, 0x4000, 30))).orElseThrow().kernel())
         .isEqualTo("reduce_any");
+    assertThat(sum.with(List.of(whole, new GpuCopy(0x6008, 0x4000, 30)))).isEmpty();
+    assertThat(sum.with(List.of(whole)).orElseThrow().with(List.of(whole))).isEmpty();
     assertThat(sum.with(List.of(whole, new GpuCopy(0x6000, 0x4000, 28)))).isEmpty();
     assertThat(sum.with(List.of(new GpuCopy(0x6000, 0x4002, 30)))).isEmpty();
-    assertThat(sum.with(Collections.nCopies(15, whole))).isPresent();
-    assertThat(sum.with(Collections.nCopies(16, whole))).isEmpty();
+    assertThat(sum.with(copies(0, 15))).isPresent();
+    assertThat(sum.with(copies(0, 16))).isEmpty();
+    var inTwo = sum.with(copies(0, 7)).orElseThrow().with(copies(7, 15)).orElseThrow();
+    assertThat(inTwo.bytes().mismatch(sum.with(copies(0, 15)).orElseThrow().bytes())).isNegative();
+    assertThat(inTwo.with(copies(15, 16))).isEmpty();
+    assertThat(sum.with(List.of(new GpuCopy(0x1000, 0x4000, 30)))).isPresent();
+    assertThat(sum.with(List.of(new GpuCopy(0x1002, 0x4000, 30)))).isEmpty();
+    assertThat(sum.with(List.of(new GpuCopy(0xffe, 0x4000, 30)))).isEmpty();
+    assertThat(sum.with(List.of(new GpuCopy(0x1000 - 30, 0x4000, 30)))).isPresent();
+    assertThat(sum.with(List.of(new GpuCopy(0x4010, 0x4000, 30)))).isEmpty();
+    var finish = new Finish(1, false, 0x8000, 0x9000, 0xa000, 1);
+    var finished =
+        ReduceArguments.of(List.of(part), new Part(0x4000, ElementType.BF16), 3, 5, finish);
+    assertThat(finished.with(List.of(new GpuCopy(0x800a, 0x4000, 30)))).isPresent();
+    for (long used : List.of(0x8008L, 0x901cL, 0xa002L)) {
+      assertThat(finished.with(List.of(new GpuCopy(used, 0x4000, 30)))).isEmpty();
+    }
     var apart = new Part(0x4000, ElementType.BF16, 8);
     assertThat(ReduceArguments.of(List.of(part), apart, 3, 5, Finish.NONE).with(List.of(whole)))
         .isEmpty();
+  }
+
+  private static List<GpuCopy> copies(int from, int to) {
+    return IntStream.range(from, to)
+        .mapToObj(copy -> new GpuCopy(0x10000 + 0x100 * copy, 0x4000, 30))
+        .toList();
   }
 
   @Test
