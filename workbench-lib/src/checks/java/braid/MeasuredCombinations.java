@@ -40,7 +40,6 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
   /// Iterations of a round, of which the median counts.
   private static final int ITERATIONS = 5;
 
-  private static final int SIMULATED = 3;
   private static final double MOST_WORSENING = 1.1;
 
   /// A problem, a tuning, and the link that the host backend plays.
@@ -127,10 +126,7 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
 
     double simulatedNanos(Machine machine, int ranks) {
       var linked = machine.links().serial() ? machine.withLink(link) : machine;
-      return Schedule.of(problem, tuning, ranks)
-          .simulate(linked, SIMULATED)
-          .summary()
-          .medianNanos();
+      return linked.iterationNanos(Schedule.of(problem, tuning, ranks));
     }
 
     private String pattern() {

@@ -42,7 +42,6 @@ public record Balance(
 
   private static final double BYTES_PER_MEGABYTE = 1e6;
   private static final double NANOS_PER_MILLI = 1e6;
-  private static final int SIMULATED_ITERATIONS = 3;
 
   /// A division by a method.
   ///
@@ -185,11 +184,7 @@ public record Balance(
                     row.tokens(),
                     row.flops(),
                     row.receivedBytes(),
-                    OptionalDouble.of(
-                        Schedule.of(divided, tuning, ranks)
-                            .simulate(machine, SIMULATED_ITERATIONS)
-                            .summary()
-                            .medianNanos())))
+                    OptionalDouble.of(machine.iterationNanos(Schedule.of(divided, tuning, ranks)))))
         .min(Comparator.comparingDouble(each -> each.nanos().orElseThrow()))
         .orElseThrow();
   }

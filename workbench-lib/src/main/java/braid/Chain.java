@@ -47,9 +47,9 @@ import org.jspecify.annotations.Nullable;
 /// pipelines.
 public final class Chain implements Chainable, AutoCloseable {
   /// Iterations of a prediction: the first has no earlier one to overlap with.
-  private static final int SIMULATED_ITERATIONS = 3;
 
   private final ProcessGroup group;
+
   private final List<List<Chainable>> stages;
 
   /// All pipelines and collectives, those of chains in this one too.
@@ -443,7 +443,7 @@ public final class Chain implements Chainable, AutoCloseable {
   /// Returns the time of an iteration of a schedule; 0 if it cannot be simulated.
   static double predictedNanos(Schedule schedule, Machine machine) {
     try {
-      return schedule.simulate(machine, SIMULATED_ITERATIONS).summary().medianNanos();
+      return machine.iterationNanos(schedule);
     } catch (BraidException _) {
       // A step has no model, such as a library call, or the machine has no rates of the type.
       return 0;

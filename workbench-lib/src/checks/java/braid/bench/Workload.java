@@ -15,9 +15,6 @@ import java.util.stream.Collectors;
 /// Problems that `braid bench gpu` times together: those of one iteration. They are in BF16 on
 /// GPUs, and in FP32 on the host, which emulates BF16.
 public sealed interface Workload permits GemmWorkload, AttentionWorkload, CollectiveWorkload {
-  /// Iterations of a prediction.
-  int SIMULATED_ITERATIONS = 3;
-
   /// Returns all workloads for a number of ranks.
   ///
   /// @param divisor divides every size of a GEMM, the tokens of attention, and the bytes of a
@@ -72,11 +69,7 @@ public sealed interface Workload permits GemmWorkload, AttentionWorkload, Collec
     return OptionalDouble.of(
         problems().stream()
                 .mapToDouble(
-                    problem ->
-                        Schedule.of(problem, form.tuning(), ranks())
-                            .simulate(machine, SIMULATED_ITERATIONS)
-                            .summary()
-                            .medianNanos())
+                    problem -> machine.iterationNanos(Schedule.of(problem, form.tuning(), ranks())))
                 .sum()
             / 1e6);
   }

@@ -29,7 +29,10 @@ public record Machine(
     Compute compute,
     Costs costs)
     implements Hardware, Schedule.Simulator<ProfileSet> {
-  /// Names of the built-in machines, in the order of [#names].
+  /// Names of the built-in machines, in the order of [#names]. Iterations of which the median is
+  /// predicted.
+  private static final int TIMED_ITERATIONS = 3;
+
   private static final List<String> NAMES = List.of("h100x8", "h200x8", "h200x8x4hosts");
 
   public Machine {
@@ -171,7 +174,20 @@ public record Machine(
   /// Predicts iterations of a schedule; see [Schedule#simulate(Schedule.Simulator, int)].
   @Override
   public ProfileSet simulate(Schedule schedule, int iterations) {
-    return SimulatedRun.of(schedule, this, iterations);
+    return SimulatedRun.of(schedule, this, iterations, false);
+  }
+
+  /// Predicts the time of an iteration as a pipeline's `time` measures it by default. On GPUs a
+  /// replayed iteration is enqueued while earlier ones run. An eager one takes longer than its work
+  /// by about a synchronization with the host.
+  public double iterationNanos(Schedule schedule) {
+    return SimulatedRun.of(
+            schedule,
+            this,
+            TIMED_ITERATIONS,
+            compute.batched() && SimulatedRun.isReplayed(schedule))
+        .summary()
+        .medianNanos();
   }
 
   /// Returns the settings, as [#parse] reads them.

@@ -43,12 +43,16 @@ final class Operations {
     /// The number of the work, or of a word.
     int[] subjects = {};
 
-    /// Times at which the host thread has enqueued them, since the start of the iteration.
+    /// Whether they are part of the same launch as the one before.
+    boolean[] joined = {};
+
+    /// Times at which the host thread has enqueued them, since it began the iteration.
     long[] launched = {};
 
     int count;
 
-    private void add(byte kind, int step, int chunk, int other, int subject, long launchedNanos) {
+    private void add(
+        byte kind, int step, int chunk, int other, int subject, boolean joins, long launchedNanos) {
       if (count == kinds.length) {
         room(Math.max(8, 2 * count));
       }
@@ -57,6 +61,7 @@ final class Operations {
       chunks[count] = chunk;
       others[count] = other;
       subjects[count] = subject;
+      joined[count] = joins;
       launched[count] = launchedNanos;
       count++;
     }
@@ -67,6 +72,7 @@ final class Operations {
       chunks = Arrays.copyOf(chunks, room);
       others = Arrays.copyOf(others, room);
       subjects = Arrays.copyOf(subjects, room);
+      joined = Arrays.copyOf(joined, room);
       launched = Arrays.copyOf(launched, room);
     }
   }
@@ -76,11 +82,17 @@ final class Operations {
     private final int lane;
     private final int step;
     private final int chunk;
+    private boolean joins;
 
     private OfStep(int lane, int step, int chunk) {
       this.lane = lane;
       this.step = step;
       this.chunk = chunk;
+    }
+
+    /// Lets the operations added from now on be part of the launch before them.
+    public void join() {
+      joins = true;
     }
 
     /// @param work number of the work
@@ -113,7 +125,7 @@ final class Operations {
     }
 
     private void add(byte kind, int other, int subject) {
-      lanes[lane].add(kind, step, chunk, other, subject, launchedNanos);
+      lanes[lane].add(kind, step, chunk, other, subject, joins, launchedNanos);
     }
   }
 

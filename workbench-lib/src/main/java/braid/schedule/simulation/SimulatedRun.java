@@ -59,30 +59,35 @@ final class SimulatedRun {
   private SimulatedRun(Schedule schedule, Hardware machine) {
     this.schedule = schedule;
     this.machine = machine;
-    boolean replayed =
-        schedule.goal() instanceof Goal.Solution(var _, var tuning)
-            && tuning.map(Tuning::replayed).orElse(false);
-    this.launchShare = replayed ? machine.costs().replayedShare() : 1;
+    this.launchShare = isReplayed(schedule) ? machine.costs().replayedShare() : 1;
     for (var flag : schedule.flags()) {
       firstWords.put(flag.name(), words);
       words += flag.words();
     }
   }
 
-  static ProfileSet of(Schedule schedule, Hardware machine, int iterations) {
+  /// Returns whether an iteration is recorded once and replayed, by its tuning or by itself.
+  static boolean isReplayed(Schedule schedule) {
+    return schedule.replayed()
+        || (schedule.goal() instanceof Goal.Solution(var _, var tuning)
+            && tuning.map(Tuning::replayed).orElse(false));
+  }
+
+  /// @param inFlight true if iterations are enqueued while earlier ones run
+  static ProfileSet of(Schedule schedule, Hardware machine, int iterations, boolean inFlight) {
     if (iterations < 1) {
       throw new BraidException(
           "simulate needs 1 or more iterations but was given %d; try simulate(machine, 10)"
               .formatted(iterations));
     }
-    return new SimulatedRun(schedule, machine).run(iterations);
+    return new SimulatedRun(schedule, machine).run(iterations, inFlight);
   }
 
   static long launchNanos(Schedule schedule, Hardware machine, int rank) {
     return new SimulatedRun(schedule, machine).operations(rank).launchedNanos();
   }
 
-  private ProfileSet run(int iterations) {
+  private ProfileSet run(int iterations, boolean inFlight) {
     var lanes =
         schedule.lanes().stream()
             .map(lane -> new LaneKind(lane.name(), lane.yielding(), workers(lane)))
@@ -97,6 +102,7 @@ final class SimulatedRun {
                 new Simulation.Input(
                     lanes, work, words + operations.getFirst().calls() * 2 * ROUNDS, operations),
                 iterations,
+                inFlight,
                 this::halted)
             .run();
     operations.clear();
@@ -227,6 +233,9 @@ final class SimulatedRun {
           case LibraryCall _ -> costs.launchCompute();
         };
     var as = into.step(lane, number, step.chunk(), Math.round(launch * launchShare));
+    if (passesOn) {
+      as.join();
+    }
     switch (step) {
       case Copy copy -> {
         boolean with = false;
@@ -342,6 +351,10 @@ final class SimulatedRun {
             number(new Work(Stage.COPY, 1, 0, part.bytes(), 0)));
         with = true;
       }
+    }
+    if (with) {
+      // The kernel that reads them adds them.
+      as.join();
     }
   }
 

@@ -52,15 +52,19 @@ final class Simulation {
   private final Input input;
   private final Halt halt;
   private final int iterations;
+  private final boolean inFlight;
   private final EventQueue queue = new EventQueue();
   private final Transfers transfers;
   private final List<ComputePool> pools = new ArrayList<>();
   private final List<Rank> ranks = new ArrayList<>();
 
-  public Simulation(Hardware machine, Input input, int iterations, Halt halt) {
+  /// @param inFlight true if the host enqueues an iteration while the one before runs; it begins on
+  ///   the device when that one has ended on all lanes of the rank
+  public Simulation(Hardware machine, Input input, int iterations, boolean inFlight, Halt halt) {
     this.machine = machine;
     this.input = input;
     this.iterations = iterations;
+    this.inFlight = inFlight;
     this.halt = halt;
     int count = input.operations().size();
     this.transfers = new Transfers(machine, count, queue);
@@ -169,6 +173,13 @@ final class Simulation {
     private int iteration;
     private long startNanos;
     private long endNanos;
+
+    /// Time at which the host begins to enqueue the iteration.
+    private long hostNanos;
+
+    /// Time at which the iteration before ended.
+    private long earlierEndNanos;
+
     private int lanesLeft;
 
     /// Time at which the link is free, if copies pass it in order.
@@ -190,9 +201,16 @@ final class Simulation {
     }
 
     void begin(long now) {
+      if (inFlight && iteration > 0) {
+        // Two iterations are in flight at most.
+        hostNanos = Math.max(hostNanos + operations.launchedNanos(), earlierEndNanos);
+      } else {
+        hostNanos = now;
+      }
+      earlierEndNanos = now;
       startNanos = now;
       beginNanos.add(now);
-      endNanos = now + operations.launchedNanos();
+      endNanos = Math.max(now, hostNanos + operations.launchedNanos());
       lanesLeft = lanes.length;
       Arrays.fill(marks, NEVER);
       Arrays.fill(parkedOnMark, NONE);
@@ -215,7 +233,7 @@ final class Simulation {
     }
 
     private void end(long lastNanos) {
-      long end = lastNanos + machine.costs().synchronize();
+      long end = inFlight ? lastNanos : lastNanos + machine.costs().synchronize();
       iterationNanos.add(end - startNanos);
       Arrays.fill(words[iteration % 2], NEVER);
       iteration++;
@@ -314,7 +332,7 @@ final class Simulation {
     private void advance(long now) {
       var costs = machine.costs();
       while (at < operations.count) {
-        long enqueued = Math.max(nanos, rank.startNanos + operations.launched[at]);
+        long enqueued = Math.max(nanos, rank.hostNanos + operations.launched[at]);
         int other = operations.others[at];
         int subject = operations.subjects[at];
         switch (operations.kinds[at]) {
@@ -353,8 +371,9 @@ final class Simulation {
             passed(enqueued, Math.max(enqueued, raised));
           }
           default -> {
-            if (enqueued + costs.step() > now) {
-              queue.add(enqueued + costs.step(), this, START);
+            long begin = enqueued + (operations.joined[at] ? 0 : costs.step());
+            if (begin > now) {
+              queue.add(begin, this, START);
             } else {
               start(now);
             }
@@ -385,7 +404,7 @@ final class Simulation {
       if (operations.kinds[at] == Operations.COMPUTE) {
         rank.pool.add(now, work.nanos(), work.units(), weight, false, this);
       } else if (machine.links().serial()) {
-        long given = rank.startNanos + operations.launched[at];
+        long given = rank.hostNanos + operations.launched[at];
         long nanosOfLink = machine.link(source(at), target(at)).nanos(work.bytes());
         rank.linkFreeNanos =
             Math.max(rank.linkFreeNanos, Math.max(given, readyNanos)) + nanosOfLink;

@@ -44,6 +44,12 @@ class SimulatedRunTest {
   private static final Link LINK = new Link(1e9, LATENCY);
 
   private static Machine machine(Link link, boolean serial, int units, Hardware.Costs costs) {
+    return machine(link, serial, units, false, costs);
+  }
+
+  /// @param gpus true if tiles are batched and iterations are timed in flight
+  private static Machine machine(
+      Link link, boolean serial, int units, boolean gpus, Hardware.Costs costs) {
     return new Machine(
         "round numbers",
         Optional.empty(),
@@ -53,7 +59,7 @@ class SimulatedRunTest {
             units,
             1,
             0.25,
-            false,
+            gpus,
             1,
             1,
             2e9,
@@ -142,6 +148,54 @@ class SimulatedRunTest {
     // The serial link starts when the copy is enqueued, not when the thread begins.
     assertThat(only(oneCopy().simulate(machine(LINK, true, 1, costs))))
         .isEqualTo(10 + LATENCY + 2000 + 11 + 13);
+  }
+
+  /// A copy and a sum begin 10 ns late each, and take 2,700 and 1,000 ns.
+  @Test
+  void ofReplayedIterationsOnGpusTheHostIsHiddenOrTheLimit() {
+    for (long launch : List.of(50L, 5000L)) {
+      var costs = new Hardware.Costs(launch, launch, 0, 0, 1, 10, 0, 0, 0, 0, 0, 900);
+      var eager = copyAndSum(false);
+      long device = 10 + LATENCY + 2000 + 10 + 1000;
+      var gpus = machine(LINK, false, 1, true, costs);
+      double limit = (double) Math.max(device, 2 * launch);
+      assertThat(gpus.iterationNanos(eager.replay())).isEqualTo(limit);
+      var host = machine(LINK, false, 1, false, costs);
+      for (double alone :
+          List.of(
+              gpus.iterationNanos(eager),
+              host.iterationNanos(eager),
+              host.iterationNanos(eager.replay()))) {
+        assertThat(alone).isEqualTo(eager.simulate(host, 3).summary().medianNanos());
+        assertThat(alone).isGreaterThan(limit + 900);
+      }
+    }
+  }
+
+  @Test
+  void aSumOfRowsOfAnotherRankIsOneLaunch() {
+    var costs = new Hardware.Costs(0, 0, 0, 0, 1, 10, 0, 0, 0, 0, 0, 0);
+    assertThat(only(copyAndSum(true).simulate(machine(LINK, false, 1, costs))))
+        .isEqualTo(10 + LATENCY + 2000 + 500);
+  }
+
+  /// Returns a schedule in which rank 1 sums rows of rank 0, after it has copied them or where they
+  /// are.
+  private static Schedule copyAndSum(boolean there) {
+    var builder = Schedule.on("copy and sum", 2);
+    var from = builder.symmetric("from", DType.FP32, 100, 5);
+    var to = builder.local("to", DType.FP32, 100, 5);
+    var sum = builder.local("sum", DType.FP32, 100, 5);
+    var lane = builder.lane("comm", Lane.Role.COMMUNICATION);
+    return builder.steps(
+        program -> {
+          if (program.rank() == 1) {
+            if (!there) {
+              program.copy(lane, 0, from.on(0), to.on(1));
+            }
+            program.reduce(lane, 0, List.of(there ? from.on(0) : to.on(1)), sum.on(1), Finish.NONE);
+          }
+        });
   }
 
   @Test
