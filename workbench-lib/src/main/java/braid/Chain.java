@@ -46,10 +46,7 @@ import org.jspecify.annotations.Nullable;
 /// All ranks of the group run, time and profile the chain together. The caller closes the
 /// pipelines.
 public final class Chain implements Chainable, AutoCloseable {
-  /// Iterations of a prediction: the first has no earlier one to overlap with.
-
   private final ProcessGroup group;
-
   private final List<List<Chainable>> stages;
 
   /// All pipelines and collectives, those of chains in this one too.

@@ -466,8 +466,8 @@ public record Overlap(
                   parts,
                   (parts + ranks - 1) / ranks * ranks));
     }
-    if (transport == Transport.NCCL_SYMMETRIC && !pattern.beside()) {
-      checkStarts(spec, ranks);
+    if (transport == Transport.NCCL_SYMMETRIC && splits > 1 && !pattern.beside()) {
+      checkRowBytes(spec);
     }
     if (symmetricOutput
         && pattern.reduces()
@@ -479,21 +479,16 @@ public record Overlap(
     }
   }
 
-  /// Checks that NCCL's symmetric kernels read every chunk of a rank correctly.
-  private void checkStarts(GemmSpec spec, int ranks) {
-    boolean gathers = spec.pattern() == Pattern.ALL_GATHER_GEMM;
-    int rows = gathers ? spec.m() / ranks : spec.m();
+  /// Checks that NCCL's symmetric kernels read right numbers from wherever a chunk begins.
+  private void checkRowBytes(GemmSpec spec) {
     long rowBytes =
-        gathers
+        spec.pattern() == Pattern.ALL_GATHER_GEMM
             ? (long) spec.k() * spec.dtype().bytes()
             : (long) spec.n() * spec.sumDtype().bytes();
-    for (int chunk = 1; chunk < splits; chunk++) {
-      long start = boundaries.isEmpty() ? (long) rows * chunk / splits : boundaries.get(chunk);
-      if (start < rows && start * rowBytes % Transport.SYMMETRIC_ALIGNMENT_BYTES != 0) {
-        throw new BraidException(
-            "over %s a chunk must begin at a multiple of %d bytes, since NCCL 2.28 reads wrong numbers elsewhere, but one begins at row %d of %d bytes; take splits(1), or over(NCCL_KERNELS)"
-                .formatted(transport, Transport.SYMMETRIC_ALIGNMENT_BYTES, start, rowBytes));
-      }
+    if (rowBytes % Transport.SYMMETRIC_ALIGNMENT_BYTES != 0) {
+      throw new BraidException(
+          "over %s several chunks need rows of a multiple of %d bytes, since NCCL 2.28 reads wrong numbers from other addresses, but a row has %d; take splits(1), or over(NCCL_KERNELS)"
+              .formatted(transport, Transport.SYMMETRIC_ALIGNMENT_BYTES, rowBytes));
     }
   }
 

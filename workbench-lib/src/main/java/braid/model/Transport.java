@@ -26,9 +26,9 @@ public enum Transport {
   /// memory.
   NVSHMEM_PUTS;
 
-  /// Divides the addresses from which NCCL's symmetric kernels read right numbers. In NCCL 2.28 its
-  /// kernel for small messages reads beyond what it has loaded if an address of 8-bit or 16-bit
-  /// numbers is no multiple of this. The parts of a reduce-scatter begin at such addresses too.
+  /// NCCL's symmetric kernels read right numbers only from addresses that are multiples of this: in
+  /// NCCL 2.28 the one for small messages shifts 8-bit and 16-bit numbers of others wrongly. The
+  /// parts of a reduce-scatter begin at such addresses too.
   public static final int SYMMETRIC_ALIGNMENT_BYTES = 4;
 
   /// Why NCCL's symmetric reduce-scatter is not used.

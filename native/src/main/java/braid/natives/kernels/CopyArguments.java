@@ -18,8 +18,7 @@ public final class CopyArguments {
   private static final long BYTES = 392;
 
   private final MemorySegment bytes = Arena.ofAuto().allocate(BYTES, Long.BYTES);
-  private final int count;
-  private final long longest;
+  private final List<GpuCopy> copies;
 
   public CopyArguments(List<GpuCopy> copies) {
     if (copies.isEmpty() || copies.size() > MOST_COPIES) {
@@ -34,8 +33,11 @@ public final class CopyArguments {
       bytes.set(ValueLayout.JAVA_LONG, LENGTHS + offset, copy.bytes());
     }
     bytes.set(ValueLayout.JAVA_INT, COUNT, copies.size());
-    count = copies.size();
-    longest = copies.stream().mapToLong(GpuCopy::bytes).max().orElseThrow();
+    this.copies = List.copyOf(copies);
+  }
+
+  public List<GpuCopy> copies() {
+    return copies;
   }
 
   MemorySegment bytes() {
@@ -43,10 +45,10 @@ public final class CopyArguments {
   }
 
   int count() {
-    return count;
+    return copies.size();
   }
 
   long longest() {
-    return longest;
+    return copies.stream().mapToLong(GpuCopy::bytes).max().orElseThrow();
   }
 }

@@ -150,8 +150,8 @@ public final class ReduceArguments {
 
   /// Bytes in memory.
   private record Range(long begin, long end) {
-    boolean overlaps(Range other) {
-      return begin < other.end && other.begin < end;
+    boolean overlaps(Range range) {
+      return begin < range.end && range.begin < end;
     }
   }
 

@@ -42,8 +42,9 @@ public record BoundTensorsCase(PipelineCase pipeline, Tensors tensors) implement
         for (var tensors : Tensors.values()) {
           for (var dtype : AttentionCase.DTYPES) {
             var tuning = PipelineCases.tuning(row.method(), SPLITS, ranks).over(row.transport());
-            var any = spec(row.pattern(), ranks).dtype(dtype);
-            var spec = row.transport().isLibrary() ? PipelineCases.inEqualParts(any, ranks) : any;
+            var spec =
+                PipelineCases.fitting(
+                    spec(row.pattern(), ranks).dtype(dtype), row.transport(), ranks);
             cases.add(new BoundTensorsCase(new PipelineCase(spec, tuning), tensors));
           }
         }

@@ -64,37 +64,23 @@ public final class PipelineCases {
   }
 
   private static PipelineCase of(Capabilities.Row row, GemmSpec spec, int ranks) {
-    var fitting =
-        row.transport().isLibrary() ? aligned(inEqualParts(spec, ranks), row.transport()) : spec;
+    var fitting = fitting(spec, row.transport(), ranks);
     return new PipelineCase(fitting, how(row, fitting, ranks));
   }
 
-  /// Returns the problem with equal parts for all ranks, which a library takes.
-  static GemmSpec inEqualParts(GemmSpec spec, int ranks) {
-    return new GemmSpec(
-        spec.pattern(),
-        (spec.m() + ranks - 1) / ranks * ranks,
-        spec.n(),
-        spec.k(),
-        (spec.besideElements() + ranks - 1) / ranks * ranks,
-        spec.dtype(),
-        spec.weightDtype(),
-        spec.outputDtype(),
-        spec.features());
-  }
-
-  /// Returns the problem with rows of which each begins where a library reads it.
-  private static GemmSpec aligned(GemmSpec spec, Transport transport) {
-    if (transport != Transport.NCCL_SYMMETRIC) {
+  /// Returns the problem with sizes that the transport takes. A library takes equal parts of all
+  /// ranks, and NCCL's symmetric kernels rows of a multiple of some bytes.
+  static GemmSpec fitting(GemmSpec spec, Transport transport, int ranks) {
+    if (!transport.isLibrary()) {
       return spec;
     }
-    int columns = Transport.SYMMETRIC_ALIGNMENT_BYTES;
+    int columns = transport == Transport.NCCL_SYMMETRIC ? Transport.SYMMETRIC_ALIGNMENT_BYTES : 1;
     return new GemmSpec(
         spec.pattern(),
-        spec.m(),
-        (spec.n() + columns - 1) / columns * columns,
-        (spec.k() + columns - 1) / columns * columns,
-        spec.besideElements(),
+        Math.ceilDiv(spec.m(), ranks) * ranks,
+        Math.ceilDiv(spec.n(), columns) * columns,
+        Math.ceilDiv(spec.k(), columns) * columns,
+        Math.ceilDiv(spec.besideElements(), ranks) * ranks,
         spec.dtype(),
         spec.weightDtype(),
         spec.outputDtype(),
@@ -205,14 +191,8 @@ public final class PipelineCases {
 
   private static void addFeaturesAndOptions(
       Pattern pattern, Overlap tuning, int ranks, List<PipelineCase> cases) {
-    boolean byLibrary = tuning.transport().isLibrary();
-    var transport = tuning.transport();
-    var spec =
-        byLibrary
-            ? aligned(inEqualParts(uneven(pattern, ranks), ranks), transport)
-            : uneven(pattern, ranks);
-    var aligned =
-        byLibrary ? inEqualParts(aligned(pattern, ranks), ranks) : aligned(pattern, ranks);
+    var spec = fitting(uneven(pattern, ranks), tuning.transport(), ranks);
+    var aligned = fitting(aligned(pattern, ranks), tuning.transport(), ranks);
     for (var features : features(pattern)) {
       for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP16, DType.FP8_E4M3)) {
         cases.add(new PipelineCase(with(spec.dtype(dtype), features), tuning));

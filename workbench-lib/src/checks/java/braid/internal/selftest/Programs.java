@@ -209,13 +209,10 @@ public record Programs(
         spec = spec.output(any(outputs));
       }
       var features = features(spec);
-      if (row.transport().isLibrary()) {
-        if (pattern == Pattern.ALL_GATHER_GEMM) {
-          features.remove(Feature.TRANSPOSED_INPUT);
-        }
-        spec = PipelineCases.inEqualParts(spec, members);
+      if (row.transport().isLibrary() && pattern == Pattern.ALL_GATHER_GEMM) {
+        features.remove(Feature.TRANSPOSED_INPUT);
       }
-      spec = PipelineCases.with(spec, features);
+      spec = PipelineCases.with(PipelineCases.fitting(spec, row.transport(), members), features);
       // A sum that is passed on is rounded, and a library may round, where plain loops round once.
       boolean rounds =
           (row.method().passesOn() || row.transport().isLibrary())
@@ -293,10 +290,6 @@ public record Programs(
         if (largest > 1 && random.nextInt(3) == 0) {
           tuning = tuning.boundaries(cuts(largest));
         }
-      }
-      if (!PipelineCases.isPossible(spec, tuning, members)) {
-        // A library does not take these chunks.
-        tuning = PipelineCases.tuning(method, 1, members).over(row.transport());
       }
       if (random.nextInt(3) == 0) {
         tuning = tuning.replay();

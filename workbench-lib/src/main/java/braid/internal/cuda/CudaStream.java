@@ -223,7 +223,7 @@ final class CudaStream implements Stream {
         work,
         copies.stream().allMatch(Copy::local) ? Stage.LOCAL : Stage.COPY,
         device.kernels(),
-        pieces(copies));
+        new CopyArguments(pieces(copies)));
   }
 
   /// Returns whether a copy or a sum and the signals around it are one kernel.

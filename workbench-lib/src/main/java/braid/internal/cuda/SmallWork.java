@@ -8,7 +8,6 @@ import braid.natives.kernels.CopyArguments;
 import braid.natives.kernels.Handshake;
 import braid.natives.kernels.Kernels;
 import braid.natives.kernels.ReduceArguments;
-import java.util.List;
 import java.util.Optional;
 
 /// Work that one kernel does between signals.
@@ -29,24 +28,20 @@ interface SmallWork {
   }
 
   /// Independent copies.
-  record Copies(Work work, Stage stage, Kernels kernels, List<GpuCopy> pieces, CopyArguments all)
+  record Copies(Work work, Stage stage, Kernels kernels, CopyArguments arguments)
       implements SmallWork {
-    Copies(Work work, Stage stage, Kernels kernels, List<GpuCopy> pieces) {
-      this(work, stage, kernels, pieces, new CopyArguments(pieces));
-    }
-
     @Override
     public long bytes() {
-      return pieces.stream().mapToLong(GpuCopy::bytes).sum();
+      return arguments.copies().stream().mapToLong(GpuCopy::bytes).sum();
     }
 
     @Override
     public Launch launch(Handshake signals) {
-      return stream -> kernels.copyAll(stream, all, signals);
+      return stream -> kernels.copyAll(stream, arguments, signals);
     }
   }
 
-  /// A sum. One kernel also passes it on.
+  /// A sum, which the same kernel may pass on.
   record Sum(Work work, Kernels kernels, ReduceArguments arguments, long bytes)
       implements SmallWork {
     @Override
@@ -63,7 +58,7 @@ interface SmallWork {
     public Optional<SmallWork> with(SmallWork next) {
       return next instanceof Copies copies
           ? arguments
-              .with(copies.pieces())
+              .with(copies.arguments().copies())
               .map(both -> new Sum(work, kernels, both, bytes + copies.bytes()))
           : Optional.empty();
     }

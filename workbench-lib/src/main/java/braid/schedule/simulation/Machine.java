@@ -29,10 +29,10 @@ public record Machine(
     Compute compute,
     Costs costs)
     implements Hardware, Schedule.Simulator<ProfileSet> {
-  /// Names of the built-in machines, in the order of [#names]. Iterations of which the median is
-  /// predicted.
+  /// Iterations of which the median is predicted: the first has no earlier one to overlap with.
   private static final int TIMED_ITERATIONS = 3;
 
+  /// Names of the built-in machines, in the order of [#names].
   private static final List<String> NAMES = List.of("h100x8", "h200x8", "h200x8x4hosts");
 
   public Machine {

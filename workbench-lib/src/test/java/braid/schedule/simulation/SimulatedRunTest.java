@@ -181,7 +181,7 @@ class SimulatedRunTest {
 
   /// Returns a schedule in which rank 1 sums rows of rank 0, after it has copied them or where they
   /// are.
-  private static Schedule copyAndSum(boolean there) {
+  private static Schedule copyAndSum(boolean inPlace) {
     var builder = Schedule.on("copy and sum", 2);
     var from = builder.symmetric("from", DType.FP32, 100, 5);
     var to = builder.local("to", DType.FP32, 100, 5);
@@ -190,10 +190,11 @@ class SimulatedRunTest {
     return builder.steps(
         program -> {
           if (program.rank() == 1) {
-            if (!there) {
+            if (!inPlace) {
               program.copy(lane, 0, from.on(0), to.on(1));
             }
-            program.reduce(lane, 0, List.of(there ? from.on(0) : to.on(1)), sum.on(1), Finish.NONE);
+            program.reduce(
+                lane, 0, List.of(inPlace ? from.on(0) : to.on(1)), sum.on(1), Finish.NONE);
           }
         });
   }
