@@ -426,7 +426,7 @@ class VerifyRandomTest {
       if (!activated) {
         result[i] = values[i];
       } else if (values[i] != before) {
-        result[i] = dtype.round((float) gelu(value) * outScale);
+        result[i] = dtype.round((float) gelu(values[i]) * outScale);
       }
     }
 

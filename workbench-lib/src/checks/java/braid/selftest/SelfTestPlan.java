@@ -6,6 +6,7 @@ import braid.internal.selftest.BoundTensorsCase;
 import braid.internal.selftest.ChainCase;
 import braid.internal.selftest.CollectiveCase;
 import braid.internal.selftest.CommunicationCase;
+import braid.internal.selftest.ComparedForms;
 import braid.internal.selftest.MemoryCase;
 import braid.internal.selftest.OwnScheduleCase;
 import braid.internal.selftest.PipelineCases;
@@ -118,6 +119,10 @@ record SelfTestPlan(
         recorded.way().toString(),
         kind.toString(),
         CommunicationCase.DTYPE.toString());
+  }
+
+  static Configuration configuration(ComparedForms compared) {
+    return new Configuration(compared.what(), "", "", "", ComparedForms.DTYPE.toString());
   }
 
   /// Returns the cases for a kind of memory, by configuration.

@@ -9,6 +9,7 @@ import braid.internal.selftest.Case;
 import braid.internal.selftest.CaseContext;
 import braid.internal.selftest.CaseFailed;
 import braid.internal.selftest.CommunicationCase;
+import braid.internal.selftest.ComparedForms;
 import braid.internal.selftest.Program;
 import braid.internal.selftest.Programs;
 import braid.model.BackendKind;
@@ -76,6 +77,9 @@ final class SelfTestRun {
           .filter(check -> plan.tests(CHECK + check.name()))
           .forEach(check -> run(check, agreement));
       plan.kinds().forEach(kind -> run(kind, agreement));
+      if (plan.tests(ComparedForms.WHAT)) {
+        compareForms(agreement);
+      }
       if (plan.random().programs() > 0 && !pipelines.isEmpty()) {
         runPrograms(agreement);
       }
@@ -172,6 +176,23 @@ final class SelfTestRun {
       var step =
           new Step(subset -> units.set(each.check(new CaseContext(subset, kind, alteration))), "");
       add(way, List.of(step), agreement, units::get);
+    }
+  }
+
+  private void compareForms(SelfTestAgreement agreement) {
+    for (var each : ComparedForms.values()) {
+      var way = SelfTestPlan.configuration(each);
+      if (plan.tests(each.what())
+          && plan.dtypes().contains(ComparedForms.DTYPE)
+          && !isMissing(way, () -> ComparedForms.missing(group.size()))) {
+        var times = new AtomicReference<>("");
+        var step =
+            new Step(
+                subset ->
+                    times.set(each.check(new CaseContext(subset, MemoryKind.AUTO, alteration))),
+                "");
+        add(way, List.of(step), agreement, times::get);
+      }
     }
   }
 

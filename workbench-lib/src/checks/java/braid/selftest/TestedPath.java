@@ -2,6 +2,7 @@ package braid.selftest;
 
 import braid.Capabilities;
 import braid.internal.selftest.CommunicationCase;
+import braid.internal.selftest.ComparedForms;
 import braid.model.BackendKind;
 import braid.model.DType;
 import braid.selftest.SelfTest.Configuration;
@@ -58,6 +59,10 @@ public record TestedPath(String subject, Set<String> parts) {
         CommunicationCase.of(pipelines, collectives, ranks)
             .forEach(each -> tested.add(SelfTestPlan.configuration(each, kind)));
       }
+    }
+    if (ComparedForms.missing(ranks).isEmpty()) {
+      Arrays.stream(ComparedForms.values())
+          .forEach(each -> tested.add(SelfTestPlan.configuration(each)));
     }
     return tested;
   }

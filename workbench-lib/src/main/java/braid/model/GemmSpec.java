@@ -29,11 +29,13 @@ import java.util.stream.Collectors;
 /// if (bias) value += bias[column];
 /// if (gelu) {
 ///   preActivation = value;             // rounded when it is stored
-///   value = gelu(value);               // of the value that is not rounded
+///   value = gelu(preActivation);       // of the rounded value
 /// }
 /// if (fp8) value *= 1 / outputScale;   // after the amax is taken
 /// output = value;                      // rounded when it is stored; fp8 saturates
 /// ```
+///
+/// A GPU may round a product to an output in 16 bits before it adds it to that output.
 ///
 /// @param besideElements number of elements that all ranks together communicate beside the
 ///   multiplication; 0 if they communicate the multiplication's own data
@@ -280,8 +282,8 @@ public record GemmSpec(
     return with(Feature.BIAS);
   }
 
-  /// Applies GELU, in its tanh form, to the result in fp32, bias included, and keeps the
-  /// pre-activation, rounded to the output's type.
+  /// Keeps the result, bias included, as the pre-activation, rounded to the output's type, and
+  /// applies GELU to that, in its tanh form.
   public GemmSpec gelu() {
     return with(Feature.GELU);
   }

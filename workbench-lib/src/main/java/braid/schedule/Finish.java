@@ -2,13 +2,14 @@ package braid.schedule;
 
 import java.util.Optional;
 
-/// Work on a result in fp32 before it is rounded and stored, in this order:
+/// Work on a result in fp32 before it is rounded and stored, in this order. GELU is of the stored,
+/// rounded pre-activation:
 ///
 /// ```java
 /// if (scaled) value *= scale;              // of FP8 operands
 /// if (accumulate) value += output;         // as the output was before
 /// if (bias) value += bias[column];
-/// if (preActivation) { preActivation = value; value = gelu(value); }
+/// if (preActivation) { preActivation = value; value = gelu(preActivation); }
 /// if (amax) amax = max(amax, abs(value));
 /// if (rescaled) value *= 1 / output scale; // of an FP8 output
 /// ```

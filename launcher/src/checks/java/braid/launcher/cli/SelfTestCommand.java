@@ -218,8 +218,8 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
     return subjects;
   }
 
-  /// Refuses a text that no subject has. Only ranks know their GPU checks, `check: …`, and the
-  /// units that communicate, `units-of …`.
+  /// Refuses a text that no subject has. Only ranks know their GPU checks, `check: …`, the units
+  /// that communicate, `units-of …`, and the forms that they compare, `compared …`.
   private static void requireSubjects(List<String> texts, SessionOptions options) {
     if (texts.stream().allMatch(SelfTestCommand::isOfRanks)) {
       return;
@@ -228,14 +228,14 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
     for (var text : texts) {
       if (!isOfRanks(text) && known.stream().noneMatch(subject -> subject.contains(text))) {
         throw new BraidException(
-            "--only must be part of a subject, %s, check: or units-of, but was %s; did you mean %s?"
+            "--only must be part of a subject, %s, check:, units-of or compared, but was %s; did you mean %s?"
                 .formatted(String.join(", ", known), text, Nearest.to(text, known)));
       }
     }
   }
 
   private static boolean isOfRanks(String text) {
-    return text.startsWith("check") || text.startsWith("units");
+    return text.startsWith("check") || text.startsWith("units") || text.startsWith("compared");
   }
 
   private long seed() {

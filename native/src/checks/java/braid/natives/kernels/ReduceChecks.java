@@ -307,7 +307,7 @@ final class ReduceChecks {
         if (is != sum.side().round(value)) {
           return Optional.of("pre-activation %d is %s instead of %s".formatted(i, is, value));
         }
-        value = gelu(value);
+        value = gelu(is);
       }
       largest = Math.max(largest, Math.abs(value));
       float should = sum.out().round(value * sum.outScale());

@@ -181,8 +181,6 @@ public final class SmallMessages {
             new Lt.Layout(Lt.Type.BF16, K, N, N, false),
             new Lt.Layout(Lt.Type.BF16, M, N, N, false),
             false,
-            false,
-            0,
             0,
             1,
             0,
@@ -231,7 +229,7 @@ public final class SmallMessages {
   /// Multiplies into the first part.
   private void run(Lt.Plan plan, long weight, long workspace) {
     long to = part(0);
-    plan.run(stream, 1, part(MOST_PARTS - 1), weight, 0, to, to, 0, 0, workspace);
+    plan.run(stream, 1, part(MOST_PARTS - 1), weight, 0, to, to, 0, workspace);
   }
 
   private CopyArguments pushed(int ranks, long bytes) {

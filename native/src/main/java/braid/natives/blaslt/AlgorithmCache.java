@@ -142,8 +142,6 @@ public final class AlgorithmCache {
         line("b", problem.b()),
         line("d", problem.d()),
         "bias: " + problem.bias(),
-        "gelu: " + problem.gelu(),
-        "pre-activation's stride: " + problem.auxStride(),
         "multiprocessors to plan for: " + problem.smTarget(),
         "batch: " + problem.batch(),
         "batch stride of a: " + problem.batchStrideA(),

@@ -21,8 +21,8 @@ import org.bytedeco.javacpp.PointerPointer;
 /// computes dᵀ = bᵀ · aᵀ with our b as its first factor, and row-major operands need no
 /// transposition.
 final class Descriptors implements AutoCloseable {
-  /// Placeholder address of bias and pre-activation when an algorithm is requested: cublasLt only
-  /// looks at its alignment, 16 bytes.
+  /// Placeholder address of the bias when an algorithm is requested: cublasLt only looks at its
+  /// alignment, 16 bytes.
   private static final long PLACEHOLDER = 0x10010;
 
   private static final long PLACEHOLDER_ALIGNMENT_BYTES = 16;
@@ -50,7 +50,6 @@ final class Descriptors implements AutoCloseable {
   private final Address dAt = new Address();
   private final Address workspaceAt = new Address();
   private long biasSet;
-  private long auxSet;
 
   Descriptors(Lt lt, Problem problem) {
     this.lt = lt;
@@ -123,8 +122,8 @@ final class Descriptors implements AutoCloseable {
         cublas.cublasLtMatmulPreferenceSetAttribute(preference, attribute, attributeAt, bytes));
   }
 
-  /// Runs the multiplication. Synchronized, because bias and pre-activation are set in the
-  /// descriptor, which is only read during the call.
+  /// Runs the multiplication. Synchronized, because the bias is set in the descriptor, which is
+  /// only read during the call.
   synchronized void run(
       GpuStream stream,
       cublasLtMatmulAlgo_t algorithm,
@@ -136,15 +135,9 @@ final class Descriptors implements AutoCloseable {
       long c,
       long d,
       long bias,
-      long aux,
       long workspace) {
     if (problem.bias() && bias != biasSet) {
-      setPointer("bias", cublas.CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-      biasSet = bias;
-    }
-    if (problem.auxStride() != 0 && aux != auxSet) {
-      setPointer("pre-activation", cublas.CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
-      auxSet = aux;
+      setBias(bias);
     }
     if (beta != 0 && addend() != problem.d().type()) {
       throw new IllegalArgumentException(
@@ -174,13 +167,14 @@ final class Descriptors implements AutoCloseable {
             stream.pointer()));
   }
 
-  private void setPointer(String operand, int attribute, long address) {
+  private void setBias(long address) {
     if (address == 0 || address % PLACEHOLDER_ALIGNMENT_BYTES != 0) {
       throw new IllegalArgumentException(
-          "the %s is at 0x%x and must be at a multiple of %d bytes"
-              .formatted(operand, address, PLACEHOLDER_ALIGNMENT_BYTES));
+          "the bias is at 0x%x and must be at a multiple of %d bytes"
+              .formatted(address, PLACEHOLDER_ALIGNMENT_BYTES));
     }
-    set(multiplication, attribute, address, Long.BYTES);
+    set(multiplication, cublas.CUBLASLT_MATMUL_DESC_BIAS_POINTER, address, Long.BYTES);
+    biasSet = address;
   }
 
   private cublasLtMatmulDescOpaque_t multiplication() {
@@ -191,14 +185,14 @@ final class Descriptors implements AutoCloseable {
       var made = new cublasLtMatmulDescOpaque_t(created.get(Pointer.class, 0));
       set(made, cublas.CUBLASLT_MATMUL_DESC_TRANSA, operation(problem.b()), Integer.BYTES);
       set(made, cublas.CUBLASLT_MATMUL_DESC_TRANSB, operation(problem.a()), Integer.BYTES);
-      set(made, cublas.CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue(), Integer.BYTES);
       if (problem.bias()) {
+        set(
+            made,
+            cublas.CUBLASLT_MATMUL_DESC_EPILOGUE,
+            cublas.CUBLASLT_EPILOGUE_BIAS,
+            Integer.BYTES);
         set(made, cublas.CUBLASLT_MATMUL_DESC_BIAS_POINTER, PLACEHOLDER, Long.BYTES);
         set(made, cublas.CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, addend().code(), Integer.BYTES);
-      }
-      if (problem.auxStride() != 0) {
-        set(made, cublas.CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, PLACEHOLDER, Long.BYTES);
-        set(made, cublas.CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, problem.auxStride(), Long.BYTES);
       }
       if (problem.smTarget() != 0) {
         set(made, cublas.CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, problem.smTarget(), Integer.BYTES);
@@ -244,18 +238,6 @@ final class Descriptors implements AutoCloseable {
     return problem.a().type() == Lt.Type.TF32
         ? cublas.CUBLAS_COMPUTE_32F_FAST_TF32
         : cublas.CUBLAS_COMPUTE_32F;
-  }
-
-  private int epilogue() {
-    if (!problem.gelu()) {
-      return problem.bias() ? cublas.CUBLASLT_EPILOGUE_BIAS : cublas.CUBLASLT_EPILOGUE_DEFAULT;
-    }
-    if (problem.auxStride() == 0) {
-      return problem.bias() ? cublas.CUBLASLT_EPILOGUE_GELU_BIAS : cublas.CUBLASLT_EPILOGUE_GELU;
-    }
-    return problem.bias()
-        ? cublas.CUBLASLT_EPILOGUE_GELU_AUX_BIAS
-        : cublas.CUBLASLT_EPILOGUE_GELU_AUX;
   }
 
   /// Type of c and of the bias: the type of d, or BF16 if d is fp8.

@@ -118,17 +118,14 @@ public final class Lt implements AutoCloseable {
     }
   }
 
-  /// A multiplication. `bias` adds a number to each column, in d's type (BF16 if d is fp8). `gelu`
-  /// (tanh) is applied last; its input is stored in rows `auxStride` apart, or not at all if that
-  /// is 0. `smTarget` is the number of multiprocessors to plan for, 0 for all. Batch strides count
+  /// A multiplication. `bias` adds a number to each column, in d's type (BF16 if d is fp8).
+  /// `smTarget` is the number of multiprocessors to plan for, 0 for all. Batch strides count
   /// numbers.
   public record Problem(
       Layout a,
       Layout b,
       Layout d,
       boolean bias,
-      boolean gelu,
-      long auxStride,
       int smTarget,
       int batch,
       long batchStrideA,
@@ -136,13 +133,12 @@ public final class Lt implements AutoCloseable {
       long batchStrideD) {
     @Override
     public String toString() {
-      return "%s times %s to %s%s%s%s%s"
+      return "%s times %s to %s%s%s%s"
           .formatted(
               a,
               b,
               d,
               bias ? ", bias" : "",
-              gelu ? ", gelu" : "",
               batch > 1 ? ", batch of " + batch : "",
               smTarget > 0 ? ", on %d multiprocessors".formatted(smTarget) : "");
     }
@@ -313,11 +309,9 @@ public final class Lt implements AutoCloseable {
         long c,
         long d,
         long bias,
-        long aux,
         long workspace) {
       gpu.use();
-      descriptors.run(
-          stream, algorithm, workspaceBytes, alpha, a, b, beta, c, d, bias, aux, workspace);
+      descriptors.run(stream, algorithm, workspaceBytes, alpha, a, b, beta, c, d, bias, workspace);
     }
 
     /// Serialized form of the algorithm, for [Lt#restored].

@@ -10,17 +10,12 @@ import java.util.Set;
 /// Known limits of cublasLt, checked before it is called, so that a refusal names the rule.
 final class Rules {
   private static final int FP8_MULTIPLE = 16;
-  private static final int AUX_MULTIPLE = 8;
   private static final int ALIGNMENT_BYTES = 16;
 
   private Rules() {}
 
   static Optional<String> cannot(Problem problem) {
-    return shapes(problem)
-        .or(() -> types(problem))
-        .or(() -> fp8(problem))
-        .or(() -> epilogue(problem))
-        .or(() -> batch(problem));
+    return shapes(problem).or(() -> types(problem)).or(() -> fp8(problem)).or(() -> batch(problem));
   }
 
   /// Returns why GPUs of this compute capability cannot solve the problem; empty if they can.
@@ -120,39 +115,13 @@ final class Rules {
         : Optional.empty();
   }
 
-  private static Optional<String> epilogue(Problem problem) {
-    var aux = problem.auxStride();
-    if (!problem.gelu()) {
-      return aux == 0
-          ? Optional.empty()
-          : because("a pre-activation is to be stored but there is no activation");
-    }
-    if (aux == 0) {
-      return Optional.empty();
-    }
-    if (aux < problem.d().columns() || aux % AUX_MULTIPLE != 0) {
-      return because(
-          ("the pre-activation's rows of %d numbers must begin a multiple of %d apart but begin %d"
-                  + " apart")
-              .formatted(problem.d().columns(), AUX_MULTIPLE, aux));
-    }
-    return aux * problem.d().type().bytes() % ALIGNMENT_BYTES != 0
-        ? because(
-            "the pre-activation's rows must begin at multiples of %d bytes but begin %d apart"
-                .formatted(ALIGNMENT_BYTES, aux * problem.d().type().bytes()))
-        : Optional.empty();
-  }
-
   private static Optional<String> batch(Problem problem) {
     if (problem.batch() < 1) {
       return because(
           "a batch must have at least 1 multiplication but has %d".formatted(problem.batch()));
     }
-    if (problem.smTarget() < 0) {
-      return because("the target is %d multiprocessors; 0 means all".formatted(problem.smTarget()));
-    }
-    return problem.batch() > 1 && problem.auxStride() != 0
-        ? because("a batch cannot store pre-activations; use a batch of 1")
+    return problem.smTarget() < 0
+        ? because("the target is %d multiprocessors; 0 means all".formatted(problem.smTarget()))
         : Optional.empty();
   }
 

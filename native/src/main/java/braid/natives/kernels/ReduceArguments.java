@@ -76,7 +76,7 @@ public final class ReduceArguments {
   /// if (parts > 1) value = rounded(value);    // to the first part's type, as a collective would
   /// if (accumulate) value += out;
   /// if (bias) value += bias[column];
-  /// if (preActivation) { preActivation = value; value = gelu(value); }
+  /// if (preActivation) { preActivation = value; value = gelu(preActivation); }
   /// if (amax) amax = max(amax, abs(value));
   /// out = outScale * value;
   /// ```
@@ -202,7 +202,7 @@ public final class ReduceArguments {
   /// Returns arguments for the sum of parts in order, accumulated in fp32. Parts, `out` and the
   /// pre-activation are rows × columns, the latter without gaps. The pre-activation has the bias's
   /// type: that of `out`, or BF16 if that is fp8. A part may be `out` itself but must not overlap
-  /// it otherwise.
+  /// it otherwise. The only part may be the pre-activation itself, also with gaps.
   public static ReduceArguments of(
       List<Part> parts, Part out, long rows, long columns, Finish finish) {
     if (parts.isEmpty() || parts.size() > MOST_PARTS) {

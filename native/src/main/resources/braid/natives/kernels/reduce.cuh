@@ -5,13 +5,13 @@
 //   if (parts > 1) value = rounded to the first part's type, as a collective returns it;
 //   if (accumulate) value += out;
 //   if (bias) value += bias[column];
-//   if (preActivation) { preActivation = value; value = gelu(value); }
+//   if (preActivation) { preActivation = value; value = gelu(preActivation); }
 //   if (amax) amax = max(amax, |value|);
 //   out = copies = outScale * value;
 //
-// Bias and pre-activation have out's type, or BF16 if that is fp8. Only reduce_any takes rows with
-// gaps. Products and sums are rounded
-// separately (-fmad=false), as on the host.
+// Bias and pre-activation have out's type, or BF16 if that is fp8. GELU is of the stored, rounded
+// pre-activation. A part that is the pre-activation itself is not written again. Only reduce_any
+// takes rows with gaps. Products and sums are rounded separately (-fmad=false), as on the host.
 #pragma once
 
 static const int MOST_PARTS = 16;
@@ -47,10 +47,17 @@ static __device__ __forceinline__ int sideCode(int outCode) {
   return outCode == E4M3 || outCode == E5M2 ? BF16 : outCode;
 }
 
-// x · (1 + tanh(u)) / 2 = x / (1 + e^-2u), which loses no precision where tanh is near -1.
+// x · (1 + tanh(u)) / 2 = x / (1 + e^-2u), which loses no precision where tanh is near -1. The
+// approximate operations are off by a few units in the last place; exact ones take longer than
+// memory does.
 static __device__ __forceinline__ float gelu(float x) {
   float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-  return x / (1.0f + expf(-2.0f * u));
+  return __fdividef(x, 1.0f + __expf(-2.0f * u));
+}
+
+// Returns true if the pre-activation is to be stored.
+static __device__ __forceinline__ bool keeps(const Reduction& r) {
+  return r.preActivation != r.parts[0];
 }
 
 // Raises the maximum by one atomic operation per block. Every thread of the block must call it.
@@ -88,7 +95,8 @@ static __device__ __forceinline__ unsigned reduceElements(const Reduction& r, u6
     if (r.accumulate) value += load(r.outCode, r.out, inOut);
     if (r.bias != 0) value += load(side, r.bias, i - row * r.columns);
     if (r.preActivation != 0) {
-      store(side, r.preActivation, i, value);
+      value = rounded(side, value);
+      if (keeps(r)) store(side, r.preActivation, i, value);
       value = gelu(value);
     }
     unsigned size = asBits(value) & SIZE_MASK;
@@ -152,9 +160,9 @@ static __device__ __forceinline__ unsigned finish(
 #pragma unroll
     for (int e = 0; e < COUNT; e++) {
       kept.set(e, values[e]);
-      values[e] = gelu(values[e]);
+      values[e] = gelu(kept.get(e));
     }
-    kept.write(r.preActivation, index);
+    if (keeps(r)) kept.write(r.preActivation, index);
   }
   Vector<Out, COUNT> result;
   unsigned amax = 0;

@@ -47,12 +47,12 @@ final class CallCosts {
     cost("wait for an event", () -> other.await(event));
     try (var lt = Lt.open(gpu)) {
       var layout = new Lt.Layout(Lt.Type.BF16, 128, 128, 128, false);
-      var problem = new Lt.Problem(layout, layout, layout, false, false, 0, 0, 1, 0, 0, 0);
+      var problem = new Lt.Problem(layout, layout, layout, false, 0, 1, 0, 0, 0);
       var plan = lt.candidates(problem, 1, Lt.WORKSPACE_BYTES).getFirst();
       long matrices = gpu.allocate(4 << 20);
       long workspace = gpu.allocate(Lt.WORKSPACE_BYTES);
       Runnable gemm =
-          () -> plan.run(other, 1, matrices, matrices, 0, matrices, matrices, 0, 0, workspace);
+          () -> plan.run(other, 1, matrices, matrices, 0, matrices, matrices, 0, workspace);
       cost("multiplication", gemm);
       Runnable copy = () -> stream.copy(here, peerAddress, BYTES);
       Runnable wait =

@@ -26,7 +26,7 @@ class AlgorithmCacheTest {
   private static final Layout A = new Layout(Lt.Type.BF16, 64, 32, 32, false);
   private static final Layout B = new Layout(Lt.Type.BF16, 32, 128, 32, true);
   private static final Layout D = new Layout(Lt.Type.BF16, 64, 128, 128, false);
-  private static final Problem PROBLEM = new Problem(A, B, D, false, false, 0, 0, 1, 0, 0, 0);
+  private static final Problem PROBLEM = new Problem(A, B, D, false, 0, 1, 0, 0, 0);
   private static final Kept FIRST = kept('7', 1_579_000);
 
   @TempDir private Path folder;
@@ -77,28 +77,20 @@ class AlgorithmCacheTest {
   /// Problems that differ from the first one in a single component.
   private static List<Problem> others() {
     return List.of(
-        new Problem(
-            new Layout(Lt.Type.FP16, 64, 32, 32, false), B, D, false, false, 0, 0, 1, 0, 0, 0),
-        new Problem(
-            new Layout(Lt.Type.BF16, 65, 32, 32, false), B, D, false, false, 0, 0, 1, 0, 0, 0),
-        new Problem(
-            new Layout(Lt.Type.BF16, 64, 33, 32, false), B, D, false, false, 0, 0, 1, 0, 0, 0),
-        new Problem(
-            new Layout(Lt.Type.BF16, 64, 32, 40, false), B, D, false, false, 0, 0, 1, 0, 0, 0),
-        new Problem(
-            new Layout(Lt.Type.BF16, 64, 32, 32, true), B, D, false, false, 0, 0, 1, 0, 0, 0),
-        new Problem(
-            new Layout(Lt.Type.BF16, 64, 32, 32, false, 2), B, D, false, false, 0, 0, 1, 0, 0, 0),
-        new Problem(A, D, D, false, false, 0, 0, 1, 0, 0, 0),
-        new Problem(A, B, A, false, false, 0, 0, 1, 0, 0, 0),
-        new Problem(A, B, D, true, false, 0, 0, 1, 0, 0, 0),
-        new Problem(A, B, D, false, true, 0, 0, 1, 0, 0, 0),
-        new Problem(A, B, D, false, false, 1, 0, 1, 0, 0, 0),
-        new Problem(A, B, D, false, false, 0, 1, 1, 0, 0, 0),
-        new Problem(A, B, D, false, false, 0, 0, 2, 0, 0, 0),
-        new Problem(A, B, D, false, false, 0, 0, 1, 1, 0, 0),
-        new Problem(A, B, D, false, false, 0, 0, 1, 0, 1, 0),
-        new Problem(A, B, D, false, false, 0, 0, 1, 0, 0, 1));
+        new Problem(new Layout(Lt.Type.FP16, 64, 32, 32, false), B, D, false, 0, 1, 0, 0, 0),
+        new Problem(new Layout(Lt.Type.BF16, 65, 32, 32, false), B, D, false, 0, 1, 0, 0, 0),
+        new Problem(new Layout(Lt.Type.BF16, 64, 33, 32, false), B, D, false, 0, 1, 0, 0, 0),
+        new Problem(new Layout(Lt.Type.BF16, 64, 32, 40, false), B, D, false, 0, 1, 0, 0, 0),
+        new Problem(new Layout(Lt.Type.BF16, 64, 32, 32, true), B, D, false, 0, 1, 0, 0, 0),
+        new Problem(new Layout(Lt.Type.BF16, 64, 32, 32, false, 2), B, D, false, 0, 1, 0, 0, 0),
+        new Problem(A, D, D, false, 0, 1, 0, 0, 0),
+        new Problem(A, B, A, false, 0, 1, 0, 0, 0),
+        new Problem(A, B, D, true, 0, 1, 0, 0, 0),
+        new Problem(A, B, D, false, 1, 1, 0, 0, 0),
+        new Problem(A, B, D, false, 0, 2, 0, 0, 0),
+        new Problem(A, B, D, false, 0, 1, 1, 0, 0),
+        new Problem(A, B, D, false, 0, 1, 0, 1, 0),
+        new Problem(A, B, D, false, 0, 1, 0, 0, 1));
   }
 
   @Test

@@ -19,7 +19,7 @@ class RulesTest {
   }
 
   private static Problem plain(Layout a, Layout b, Layout d) {
-    return new Problem(a, b, d, false, false, 0, 0, 1, 0, 0, 0);
+    return new Problem(a, b, d, false, 0, 1, 0, 0, 0);
   }
 
   private static void refuses(Problem problem, String reason) {
@@ -94,8 +94,6 @@ class RulesTest {
             columns(E4M3, 32, 48),
             rows(Lt.Type.FP32, 16, 48),
             true,
-            false,
-            0,
             0,
             1,
             0,
@@ -105,38 +103,20 @@ class RulesTest {
   }
 
   @Test
-  void aPreActivationHasItsOwnRules() {
-    takes(gelu(32, 1));
-    takes(gelu(0, 4));
-    refuses(
-        gelu(36, 1),
-        "the pre-activation's rows of 32 numbers must begin a multiple of 8 apart but begin 36"
-            + " apart");
-    refuses(
-        gelu(24, 1),
-        "the pre-activation's rows of 32 numbers must begin a multiple of 8 apart but begin 24"
-            + " apart");
-    refuses(gelu(32, 2), "a batch cannot store pre-activations; use a batch of 1");
-    refuses(gelu(32, 0), "a batch must have at least 1 multiplication but has 0");
-    var a = rows(BF16, 8, 16);
-    refuses(
-        new Problem(a, rows(BF16, 16, 32), rows(BF16, 8, 32), true, false, 32, 0, 1, 0, 0, 0),
-        "a pre-activation is to be stored but there is no activation");
-    refuses(
-        new Problem(a, rows(BF16, 16, 32), rows(BF16, 8, 32), true, false, 0, -1, 1, 0, 0, 0),
-        "the target is -1 multiprocessors; 0 means all");
+  void aBatchAndATargetHaveLeastSizes() {
+    takes(batch(4, 0));
+    refuses(batch(0, 0), "a batch must have at least 1 multiplication but has 0");
+    refuses(batch(1, -1), "the target is -1 multiprocessors; 0 means all");
   }
 
-  private static Problem gelu(long auxStride, int batch) {
+  private static Problem batch(int count, int smTarget) {
     return new Problem(
         rows(BF16, 8, 16),
         rows(BF16, 16, 32),
         rows(BF16, 8, 32),
         true,
-        true,
-        auxStride,
-        0,
-        batch,
+        smTarget,
+        count,
         128,
         512,
         256);

@@ -8,6 +8,7 @@ import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Place;
 import java.util.Arrays;
+import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.IntFunction;
 
@@ -105,6 +106,17 @@ final class PlainCase {
   /// Returns the output before activation and rounding. A sum of several ranks' products is rounded
   /// already, as a collective returns it.
   float[] output() {
+    return output(false);
+  }
+
+  /// Returns the output of a library that rounds products before it adds them to an output in 16
+  /// bits; empty if that is the same.
+  Optional<float[]> outputOfRoundedProducts() {
+    boolean differs = spec.has(Feature.ACCUMULATE) && spec.outputDtype().bytes() == Short.BYTES;
+    return differs ? Optional.of(output(true)) : Optional.empty();
+  }
+
+  private float[] output(boolean roundsProducts) {
     var product =
         switch (spec.pattern()) {
           case ALL_GATHER_GEMM -> {
@@ -130,17 +142,19 @@ final class PlainCase {
     var bias = spec.has(Feature.BIAS) ? given(Operand.BIAS, 0, columns) : new float[columns];
     var output = new float[product.length * columns];
     for (int i = 0; i < output.length; i++) {
-      output[i] = product[i / columns][i % columns] + before[i] + bias[i % columns];
+      float value = product[i / columns][i % columns];
+      float added = roundsProducts ? rounded(spec.outputDtype(), value) : value;
+      output[i] = added + before[i] + bias[i % columns];
     }
     return output;
   }
 
-  /// Returns the output before rounding.
+  /// Returns the output before rounding. GELU is of the rounded pre-activation.
   float[] activated() {
     var output = output();
     if (spec.has(Feature.GELU)) {
       for (int i = 0; i < output.length; i++) {
-        output[i] = (float) gelu(output[i]);
+        output[i] = (float) gelu(rounded(beside(spec.outputDtype()), output[i]));
       }
     }
     return output;

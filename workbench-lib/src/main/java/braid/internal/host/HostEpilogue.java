@@ -52,6 +52,7 @@ final class HostEpilogue {
 
   private static void activate(MemorySegment values, Matrix preActivation) {
     Numbers.narrow(preActivation.dtype(), values, preActivation.bytes());
+    Numbers.round(preActivation.dtype(), values);
     long count = values.byteSize() / Float.BYTES;
     for (long i = 0; i < count; i++) {
       values.setAtIndex(

@@ -315,7 +315,25 @@ final class GemmReference implements Reference {
 
   /// Adds the bias and the initial output.
   private Bounded finish(Bounded sums) {
-    return sums.map(each -> whole(each, false));
+    boolean addsProduct = spec.has(Feature.ACCUMULATE) && !spec.pattern().reduces();
+    boolean rounds = addsProduct && !spec.outputDtype().isStoredAsFp32();
+    return (rounds ? roundedOrNot(sums) : sums).map(each -> whole(each, false));
+  }
+
+  /// Widens products that a library may round to 16 bits before it adds them to the output, by that
+  /// rounding.
+  private Bounded roundedOrNot(Bounded products) {
+    var range = range(products.expected());
+    boolean integers = products.isExact() && range.integers();
+    var rounding = additions(1, spec.outputDtype(), integers);
+    if (integers && range.largest() <= rounding.exact()) {
+      return products;
+    }
+    var low = wide(products.low());
+    var high = wide(products.high());
+    access.widen(low.bytes(), wide(low).bytes(), sizes(low).bytes(), rounding);
+    access.widen(wide(high).bytes(), high.bytes(), sizes(high).bytes(), rounding);
+    return new Bounded(products.expected(), low, high);
   }
 
   /// Returns sums plus all addends, or magnitudes plus the addends' magnitudes.
@@ -355,8 +373,18 @@ final class GemmReference implements Reference {
         .or(() -> communicated(null));
   }
 
+  /// GELU is of rounded numbers.
   private Interval output(Bounded result) {
-    return result.interval(spec.has(Feature.GELU), plan.scales().stored());
+    boolean activated = spec.has(Feature.GELU);
+    var values = activated ? result.map(this::kept) : result;
+    return values.interval(activated, plan.scales().stored());
+  }
+
+  /// Returns the pre-activation as it is stored.
+  private Matrix kept(Matrix values) {
+    var kept = plain.matrix(spec.sumDtype(), values.rows(), values.columns());
+    plain.copy(values, kept);
+    return kept;
   }
 
   /// Describes the first wrong value of data that is only communicated: it must be exact, except
@@ -466,10 +494,7 @@ final class GemmReference implements Reference {
   /// Describes the first value that is not within the given tolerance.
   private Optional<String> differences(Bounded result, Tolerance tolerance) {
     var sums = result.expected();
-    var kept =
-        spec.has(Feature.GELU)
-            ? Optional.of(plain.matrix(spec.sumDtype(), sums.rows(), sums.columns()))
-            : Optional.<Matrix>empty();
+    var kept = spec.has(Feature.GELU) ? Optional.of(kept(sums)) : Optional.<Matrix>empty();
     return first(Part.OUTPUT, rounded(sums, kept), tolerance, this::origin)
         .or(() -> kept.flatMap(each -> first(Part.PRE_ACTIVATION, each, tolerance, this::origin)))
         .or(() -> communicated(tolerance));

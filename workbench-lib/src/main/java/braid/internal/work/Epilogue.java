@@ -9,12 +9,13 @@ import java.util.Optional;
 /// value = scale * sum;
 /// if (accumulate) value += output;          // previous contents
 /// if (bias) value += bias[column];
-/// if (preActivation) { preActivation = value; value = gelu(value); }
+/// if (preActivation) { preActivation = value; value = gelu(preActivation); }
 /// if (amax) amax = max(amax, abs(value));
 /// output = outScale * value;
 /// ```
 ///
-/// A sum of several ranks' parts is rounded before the epilogue: see [Reduction].
+/// A sum of several ranks' parts is rounded before the epilogue: see [Reduction]. GELU is of the
+/// stored, rounded pre-activation.
 ///
 /// @param bias one number per column, of the output's [braid.model.DType#sumType]
 /// @param preActivation receives the values before GELU; same shape as the output, type as `bias`

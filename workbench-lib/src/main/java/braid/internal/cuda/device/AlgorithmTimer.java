@@ -71,7 +71,7 @@ final class AlgorithmTimer implements AutoCloseable {
   record Choice(Lt.Plan plan, boolean fromDisk) {}
 
   /// Addresses of a candidate's buffers; 0 if absent.
-  private record Buffers(long a, long b, long d, long bias, long aux, long workspace) {}
+  private record Buffers(long a, long b, long d, long bias, long workspace) {}
 
   /// Returns the cached algorithm, or the fastest of the candidates. The algorithm has run at least
   /// once: at a kernel's first use the driver loads it and may wait for all streams, one of which
@@ -85,7 +85,6 @@ final class AlgorithmTimer implements AutoCloseable {
               right == 0 ? filled(scratch, problem.b()) : right,
               scratch.allocate(resultBytes(problem)),
               problem.bias() ? scratch.allocate((long) problem.d().columns() * Float.BYTES) : 0,
-              problem.gelu() ? scratch.allocate(resultBytes(problem)) : 0,
               scratch.allocate(Lt.WORKSPACE_BYTES));
       return fromCache(problem, buffers)
           .map(plan -> new Choice(plan, true))
@@ -171,16 +170,7 @@ final class AlgorithmTimer implements AutoCloseable {
 
   private void run(Lt.Plan plan, Buffers buffers) {
     plan.run(
-        stream,
-        1,
-        buffers.a,
-        buffers.b,
-        0,
-        buffers.d,
-        buffers.d,
-        buffers.bias,
-        buffers.aux,
-        buffers.workspace);
+        stream, 1, buffers.a, buffers.b, 0, buffers.d, buffers.d, buffers.bias, buffers.workspace);
   }
 
   private static void closeAllBut(Lt.Plan best, List<Lt.Plan> all) {

@@ -1,6 +1,7 @@
 package braid.internal.cuda.device;
 
 import braid.internal.rank.Closing;
+import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
@@ -17,11 +18,13 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
-/// Multiplies on a GPU: by cublasLt with a fused epilogue if that is as exact as fp32 with one
-/// rounding; otherwise into fp32 scratch memory, with the epilogue in our own kernel. Fp8 matrices
-/// that cublasLt does not take as stored are widened to fp16, which is exact. Matrices whose sizes
-/// or strides cublasLt does not take are multiplied in padded copies.
+/// Multiplies on a GPU: by cublasLt with a fused epilogue if that is exact enough; otherwise into
+/// fp32 scratch memory, with the epilogue in our own kernel. A GELU is our own kernel's, of the
+/// pre-activation that cublasLt stores. Fp8 matrices that cublasLt does not take as stored are
+/// widened to fp16, which is exact. Matrices whose sizes or strides cublasLt does not take are
+/// multiplied in padded copies.
 ///
 /// The algorithm of each problem is measured once per kind of GPU, and kept on disk.
 public final class Multiplier implements AutoCloseable {
@@ -49,6 +52,8 @@ public final class Multiplier implements AutoCloseable {
   private enum Finish {
     /// By cublasLt, fused.
     FUSED,
+    /// The GELU by our own kernel, from the pre-activation.
+    ACTIVATED,
     /// By our own kernel, from an fp32 product.
     SEPARATE,
     /// By our own kernel, from the product of zero-padded copies whose sizes, strides and addresses
@@ -87,7 +92,7 @@ public final class Multiplier implements AutoCloseable {
               .toList());
     }
     return switch (strategy.finish()) {
-      case FUSED, SEPARATE ->
+      case FUSED, ACTIVATED, SEPARATE ->
           List.of(
               new Step(Stage.GEMM, 0, gemm.flops(), unpadded(gemm, strategy, scratch, workspace)));
       case PADDED -> padded(gemm, strategy, scratch, workspace);
@@ -119,18 +124,34 @@ public final class Multiplier implements AutoCloseable {
             .computeIfAbsent(
                 strategy.problem(), problem -> timer.choose(problem, asStored ? left : 0, right))
             .plan();
-    Launch multiply;
-    if (separate) {
-      var finish = finish(gemm, base);
-      float scale = gemm.epilogue().scale();
-      multiply =
-          stream -> {
-            plan.run(stream, scale, left, right, 0, base, base, 0, 0, workspace);
-            finish.on(stream);
-          };
-    } else {
-      multiply = fused(plan, gemm, left, right, workspace);
-    }
+    var epilogue = gemm.epilogue();
+    float scale = epilogue.scale();
+    long bias = epilogue.bias().map(MemorySegment::address).orElse(0L);
+    Launch multiply =
+        switch (strategy.finish()) {
+          case ACTIVATED -> {
+            var kept = epilogue.preActivation().orElseThrow();
+            long product = kept.segment().address();
+            var activate = prepare(new Reduction(List.of(kept), gemm.c(), activation(epilogue)));
+            yield stream -> {
+              plan.run(stream, scale, left, right, 0, product, product, bias, workspace);
+              activate.on(stream);
+            };
+          }
+          case SEPARATE -> {
+            var finish = finish(gemm, base);
+            yield stream -> {
+              plan.run(stream, scale, left, right, 0, base, base, 0, workspace);
+              finish.on(stream);
+            };
+          }
+          case FUSED -> {
+            float beta = epilogue.accumulate() ? 1 : 0;
+            long out = gemm.c().segment().address();
+            yield stream -> plan.run(stream, scale, left, right, beta, out, out, bias, workspace);
+          }
+          case PADDED -> throw new IllegalArgumentException("padded copies take several steps");
+        };
     return asStored
         ? multiply
         : lane -> {
@@ -175,7 +196,7 @@ public final class Multiplier implements AutoCloseable {
             Stage.GEMM,
             0,
             gemm.flops(),
-            lane -> plan.run(lane, scale, left, right, 0, product, product, 0, 0, workspace)));
+            lane -> plan.run(lane, scale, left, right, 0, product, product, 0, workspace)));
     boolean hasGaps = problem.d().stride() > c.columns();
     if (hasGaps) {
       steps.add(
@@ -207,14 +228,10 @@ public final class Multiplier implements AutoCloseable {
     return prepare(new Reduction(List.of(wide), c, gemm.epilogue().scaled(1)));
   }
 
-  private static Launch fused(Lt.Plan plan, Gemm gemm, long left, long right, long workspace) {
-    var epilogue = gemm.epilogue();
-    long out = gemm.c().segment().address();
-    float alpha = epilogue.scale();
-    float beta = epilogue.accumulate() ? 1 : 0;
-    long bias = epilogue.bias().map(MemorySegment::address).orElse(0L);
-    long aux = epilogue.preActivation().map(kept -> kept.segment().address()).orElse(0L);
-    return stream -> plan.run(stream, alpha, left, right, beta, out, out, bias, aux, workspace);
+  /// Returns what is left to do with a pre-activation.
+  private static Epilogue activation(Epilogue epilogue) {
+    return new Epilogue(
+        1, false, Optional.empty(), epilogue.preActivation(), epilogue.amax(), epilogue.outScale());
   }
 
   /// Prepares a sum, added in fp32 in the order of the parts, and rounded once.
@@ -297,34 +314,25 @@ public final class Multiplier implements AutoCloseable {
     var c = gemm.c();
     int target = reserved == 0 ? 0 : Math.max(1, device.gpu().multiprocessors() - reserved);
     var epilogue = gemm.epilogue();
-    // Some of cublasLt's algorithms round the product before they accumulate, those for sizes that
-    // are no multiples of 16 bytes also before they add the bias, and its GELU has an error of up
-    // to 2e-6 for any type.
-    boolean unaligned = !(aligned(a) && aligned(b) && aligned(c));
-    boolean roundsTwice = epilogue.accumulate() || (epilogue.bias().isPresent() && unaligned);
-    boolean inexact =
-        epilogue.preActivation().isPresent()
-            // Only our own kernel scales when it stores fp8.
-            || c.dtype().isFp8()
-            || (roundsTwice && !c.dtype().isStoredAsFp32());
-    if (epilogue.amax().isEmpty() && !padded && !inexact) {
-      var batched =
-          gemm.count() > 1 && leftForm == LeftForm.AS_STORED && epilogue.preActivation().isEmpty();
+    boolean activates = epilogue.preActivation().isPresent();
+    var product = epilogue.preActivation().orElse(c);
+    // Only our own kernel scales when it stores fp8, and takes the amax.
+    boolean ours = product.dtype().isFp8() || (epilogue.amax().isPresent() && !activates);
+    if (!padded && !ours && !(activates && epilogue.accumulate()) && !roundsBias(gemm, product)) {
+      var batched = gemm.count() > 1 && leftForm == LeftForm.AS_STORED && !activates;
       var fused =
           new Lt.Problem(
               left,
               right,
-              layout(result(c.dtype(), left.type()), c, c.stride()),
+              layout(result(product.dtype(), left.type()), product, product.stride()),
               epilogue.bias().isPresent(),
-              epilogue.preActivation().isPresent(),
-              epilogue.preActivation().map(Matrix::stride).orElse(0),
               target,
               batched ? gemm.count() : 1,
               batched ? (long) gemm.aStep() * a.stride() : 0,
               0,
-              batched ? (long) gemm.cStep() * c.stride() : 0);
+              batched ? (long) gemm.cStep() * product.stride() : 0);
       if (isSupported(fused)) {
-        return new Strategy(fused, leftForm, Finish.FUSED);
+        return new Strategy(fused, leftForm, activates ? Finish.ACTIVATED : Finish.FUSED);
       }
     }
     var wide =
@@ -341,6 +349,18 @@ public final class Multiplier implements AutoCloseable {
             plain(padded(left), padded(right), padded(wide), target), leftForm, Finish.PADDED);
   }
 
+  /// Returns true if cublasLt may round a product before it adds the bias: its algorithms do so in
+  /// 16 bits if they also accumulate, or if sizes are no multiples of 16 bytes. Those that only
+  /// accumulate may round before that too: docs/verification.md
+  private static boolean roundsBias(Gemm gemm, Matrix product) {
+    var epilogue = gemm.epilogue();
+    boolean unaligned =
+        !(aligned(gemm.a()) && aligned(OperandForms.right(gemm.b())) && aligned(product));
+    return epilogue.bias().isPresent()
+        && !product.dtype().isStoredAsFp32()
+        && (epilogue.accumulate() || unaligned);
+  }
+
   /// Returns true if rows begin at multiples of 16 bytes, as tensor core kernels require.
   private static boolean aligned(Matrix matrix) {
     return matrix.segment().address() % ALIGNMENT_BYTES == 0
@@ -348,7 +368,7 @@ public final class Multiplier implements AutoCloseable {
   }
 
   private static Lt.Problem plain(Lt.Layout a, Lt.Layout b, Lt.Layout d, int target) {
-    return new Lt.Problem(a, b, d, false, false, 0, target, 1, 0, 0, 0);
+    return new Lt.Problem(a, b, d, false, target, 1, 0, 0, 0);
   }
 
   /// Returns the layout with sizes and stride rounded up to multiples of 16 bytes.
