@@ -14,8 +14,10 @@ import java.util.OptionalDouble;
 
 /// A GEMM and its communication.
 ///
+/// @param onGpu whether there are libraries
 /// @param goalOnFour goal on 4 ranks; empty if there is none
-public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble goalOnFour)
+public record GemmWorkload(
+    String name, int ranks, GemmSpec spec, boolean onGpu, OptionalDouble goalOnFour)
     implements Workload {
   private static final int GOAL_RANKS = 4;
 
@@ -36,9 +38,13 @@ public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble
   private static final int NARROW_DEPTH = 1536;
   private static final List<Integer> SPLITS = List.of(1, 2, 4, 8);
 
+  /// Libraries that a GPU host usually has.
+  private static final List<Transport> LIBRARIES =
+      List.of(Transport.NCCL_KERNELS, Transport.NCCL_COPY_ENGINE, Transport.NCCL_SYMMETRIC);
+
   /// Returns the layers of a large model with 8192 rows, then with other numbers of rows, and the
   /// all-reduce of a smaller model.
-  static List<GemmWorkload> all(int ranks, DType dtype, int divisor) {
+  static List<GemmWorkload> all(int ranks, DType dtype, int divisor, boolean onGpu) {
     var all = new ArrayList<GemmWorkload>();
     int hidden = 8192 / divisor;
     int wide = 28672 / divisor;
@@ -88,11 +94,11 @@ public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble
     // A divisor makes some sizes equal.
     var names = new HashSet<String>();
     all.removeIf(each -> !names.add(each.name));
-    return all.stream().map(each -> each.dtype(dtype)).toList();
+    return all.stream().map(each -> each.with(dtype, onGpu)).toList();
   }
 
-  private GemmWorkload dtype(DType dtype) {
-    return new GemmWorkload(name, ranks, spec.dtype(dtype), goalOnFour);
+  private GemmWorkload with(DType dtype, boolean libraries) {
+    return new GemmWorkload(name, ranks, spec.dtype(dtype), libraries, goalOnFour);
   }
 
   private static GemmWorkload small(int ranks, String pattern, GemmSpec spec) {
@@ -101,7 +107,11 @@ public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble
 
   private static GemmWorkload of(int ranks, String pattern, GemmSpec spec, OptionalDouble goal) {
     return new GemmWorkload(
-        "%s %d × %d × %d".formatted(pattern, spec.m(), spec.n(), spec.k()), ranks, spec, goal);
+        "%s %d × %d × %d".formatted(pattern, spec.m(), spec.n(), spec.k()),
+        ranks,
+        spec,
+        false,
+        goal);
   }
 
   @Override
@@ -132,23 +142,44 @@ public record GemmWorkload(String name, int ranks, GemmSpec spec, OptionalDouble
         forms.add(Overlap.unfused().over(Transport.ONE_KERNEL));
       }
     }
+    if (onGpu) {
+      forms.addAll(byLibraries());
+    }
     for (var form : List.copyOf(forms)) {
       forms.add(form.replay());
     }
     return forms.stream().map(form -> Form.of(method(form), form)).toList();
   }
 
+  private List<Overlap> byLibraries() {
+    var forms = new ArrayList<Overlap>();
+    for (var library : LIBRARIES) {
+      for (var form : List.of(Overlap.unfused(), Overlap.bulk(), Overlap.pipelined(2), Overlap.pipelined(4))) {
+        if (form.method().unsupported(spec.pattern()).isEmpty()
+            && library.unsupported(spec.pattern(), form.method()).isEmpty()) {
+          forms.add(form.over(library));
+        }
+      }
+    }
+    return forms;
+  }
+
   /// Returns the name of the forms of which the fastest is kept.
   private static String method(Overlap form) {
-    return form.transport() == Transport.ONE_KERNEL
-        ? form.transport().toString()
-        : form.method().toString();
+    return form.transport() == Transport.COPY_ENGINE
+        ? form.method().toString()
+        : form.transport().toString();
   }
 
   @Override
   public boolean isPossible(Form form) {
-    int splits = form.tuning().require(Overlap.class, spec).splits();
-    return splits == 1 || spec.m() / splits > 0;
+    var tuning = form.tuning().require(Overlap.class, spec);
+    if (spec.m() < tuning.splits()) {
+      return false;
+    }
+    boolean equalParts =
+        spec.pattern() == Pattern.GEMM_ALL_REDUCE || spec.m() % (ranks * tuning.splits()) == 0;
+    return !tuning.transport().isLibrary() || equalParts;
   }
 
   @Override

@@ -21,7 +21,7 @@ public sealed interface Workload permits GemmWorkload, AttentionWorkload, Collec
   ///   collective; 1 for the workloads themselves
   static List<Workload> all(int ranks, boolean onGpu, int divisor) {
     var dtype = onGpu ? DType.BF16 : DType.FP32;
-    var all = new ArrayList<Workload>(GemmWorkload.all(ranks, dtype, divisor));
+    var all = new ArrayList<Workload>(GemmWorkload.all(ranks, dtype, divisor, onGpu));
     all.addAll(AttentionWorkload.all(ranks, dtype, divisor));
     all.addAll(CollectiveWorkload.all(ranks, dtype, divisor, onGpu));
     return List.copyOf(all);

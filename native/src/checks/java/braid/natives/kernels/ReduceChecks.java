@@ -78,6 +78,8 @@ final class ReduceChecks {
             () -> all(bench, cases(inputType, out)));
       }
       bench.check("reduce", out + ", between signals", () -> signalled(bench, cases(out, out)));
+      bench.check(
+          "reduce", out + ", GELU of a stored pre-activation", () -> activated(bench, out));
     }
     bench.check("reduce_any", "parts of different types", () -> all(bench, mixed()));
     for (var out : NumberChecks.STORED) {
@@ -156,6 +158,65 @@ final class ReduceChecks {
         }
       }
       return output.guards().or(part::guards);
+    }
+  }
+
+  /// Applies GELU to a pre-activation, which must stay as it is, with and without gaps.
+  private static Optional<String> activated(CheckBench bench, ElementType out) {
+    var side = ReduceArguments.side(out);
+    var wrong = Optional.<String>empty();
+    for (var shape : SHAPES) {
+      for (int gap : new int[] {0, 8}) {
+        float outScale = OUT_SCALES.get(shape.columns() % OUT_SCALES.size());
+        wrong = wrong.or(() -> activated(bench, out, side, shape, gap, outScale));
+      }
+    }
+    return wrong;
+  }
+
+  private static Optional<String> activated(
+      CheckBench bench, ElementType out, ElementType side, Shape shape, int gap, float outScale) {
+    int stride = shape.columns() + gap;
+    var content =
+        CheckBench.bytes(side, shape.rows() * stride, i -> Integers.at(3, i) / 2 - 1);
+    var before = CheckBench.bytes(ElementType.FP32, 1, _ -> AMAX_BEFORE);
+    try (var kept = bench.buffer(content.length, shape.shift() * side.bytes()).put(content);
+        var output = bench.buffer((long) shape.count() * out.bytes(), shape.shift() * out.bytes());
+        var amax = bench.buffer(before.length, 0).put(before)) {
+      bench
+          .kernels()
+          .reduce(
+              bench.stream(),
+              shape.blocks(),
+              ReduceArguments.of(
+                  List.of(new ReduceArguments.Part(kept.address(), side, stride)),
+                  new ReduceArguments.Part(output.address(), out),
+                  shape.rows(),
+                  shape.columns(),
+                  new ReduceArguments.Finish(
+                      1, false, 0, kept.address(), amax.address(), outScale)));
+      if (kept.segment().mismatch(MemorySegment.ofArray(content)) >= 0) {
+        return Optional.of("the pre-activation was changed");
+      }
+      var is = output.segment();
+      var values = MemorySegment.ofArray(content);
+      float largest = AMAX_BEFORE;
+      for (int i = 0; i < shape.count(); i++) {
+        int at = i / shape.columns() * stride + i % shape.columns();
+        float value = gelu(side.load(values, at));
+        largest = Math.max(largest, Math.abs(value));
+        float should = out.round(value * outScale);
+        float found = out.load(is, i);
+        if (!(Math.abs(found - should) <= step(out, should) + 1e-6f * outScale)) {
+          return Optional.of(
+              "number %d of %s is %s instead of %s".formatted(i, shape, found, should));
+        }
+      }
+      float found = ElementType.FP32.load(amax.segment(), 0);
+      if (!(Math.abs(found - largest) <= 1e-6f * largest)) {
+        return Optional.of("amax of %s is %s instead of %s".formatted(shape, found, largest));
+      }
+      return output.guards().or(kept::guards).or(amax::guards);
     }
   }
 

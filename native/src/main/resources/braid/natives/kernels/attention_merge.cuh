@@ -19,12 +19,6 @@ struct AttentionParts {
 };
 static_assert(sizeof(AttentionParts) == 312, "AttentionMergeArguments writes 312 bytes");
 
-// Two numbers of a 16-bit type in a word.
-template <class T>
-static __device__ __forceinline__ unsigned pair(float low, float high) {
-  return (unsigned)T::narrow(low) | (unsigned)T::narrow(high) << 16;
-}
-
 // Merges attention of the same rows to different keys, in the order of the parts: the share of a
 // part is e^(its LSE - LSE of all). A warp has one row of a head at a time, and reads all statistics
 // before it writes that of the result, which may be one of the parts.
@@ -55,10 +49,10 @@ extern "C" __global__ void __launch_bounds__(256)
               make_float4(sum[0], sum[1], sum[2], sum[3]);
         } else if (p.outCode == BF16) {
           *(uint2*)((unsigned short*)p.output + first + column) = 
-              make_uint2(pair<Bf16>(sum[0], sum[1]), pair<Bf16>(sum[2], sum[3]));
+              make_uint2(Bf16::narrowPair(sum[0], sum[1]), Bf16::narrowPair(sum[2], sum[3]));
         } else {
           *(uint2*)((unsigned short*)p.output + first + column) = 
-              make_uint2(pair<Fp16>(sum[0], sum[1]), pair<Fp16>(sum[2], sum[3]));
+              make_uint2(Fp16::narrowPair(sum[0], sum[1]), Fp16::narrowPair(sum[2], sum[3]));
         }
       }
     } else {

@@ -157,12 +157,10 @@ static __device__ __forceinline__ unsigned finish(
   }
   if (r.preActivation != 0) {
     Vector<Side, COUNT> kept;
-#pragma unroll
-    for (int e = 0; e < COUNT; e++) {
-      kept.set(e, values[e]);
-      values[e] = gelu(kept.get(e));
-    }
+    kept.set(values);
     if (keeps(r)) kept.write(r.preActivation, index);
+#pragma unroll
+    for (int e = 0; e < COUNT; e++) values[e] = gelu(kept.get(e));
   }
   Vector<Out, COUNT> result;
   unsigned amax = 0;
@@ -170,11 +168,59 @@ static __device__ __forceinline__ unsigned finish(
   for (int e = 0; e < COUNT; e++) {
     unsigned size = asBits(values[e]) & SIZE_MASK;
     amax = amax > size ? amax : size;
-    result.set(e, values[e] * r.outScale);
+    values[e] *= r.outScale;
   }
+  result.set(values);
   result.write(r.out, index);
   for (u64 c = 0; c < r.copyCount; c++) result.write(r.copies[c], index);
   return amax;
+}
+
+// Returns true if nothing is to be done but the GELU of a pre-activation that is stored already.
+static __device__ __forceinline__ bool onlyActivates(const Reduction& r) {
+  return r.preActivation != 0 && !keeps(r) && r.partCount == 1 && r.scale == 1 && !r.accumulate
+      && r.bias == 0 && r.copyCount == 0;
+}
+
+template <class In, class Out>
+static __device__ __forceinline__ void activateVectors(const Reduction& r) {
+  const int widest = sizeof(typename In::Bits) > sizeof(typename Out::Bits)
+      ? sizeof(typename In::Bits) : sizeof(typename Out::Bits);
+  const int COUNT = 16 / widest;
+  const int UNROLL = 4;
+  u64 vectors = r.count / COUNT;
+  u64 step = threads();
+  unsigned amax = 0;
+  for (u64 i = thread(); i < vectors; i += UNROLL * step) {
+    Vector<In, COUNT> loaded[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+      if (i + u * step < vectors) loaded[u].read(r.preActivation, i + u * step);
+    }
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+      float values[COUNT];
+#pragma unroll
+      for (int e = 0; e < COUNT; e++) values[e] = gelu(loaded[u].get(e));
+      if (i + u * step < vectors) {
+        if (r.amax != 0) {
+#pragma unroll
+          for (int e = 0; e < COUNT; e++) {
+            unsigned size = asBits(values[e]) & SIZE_MASK;
+            amax = amax > size ? amax : size;
+          }
+        }
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) values[e] *= r.outScale;
+        Vector<Out, COUNT> result;
+        result.set(values);
+        result.write(r.out, i + u * step);
+      }
+    }
+  }
+  unsigned left = reduceElements(r, vectors * COUNT);
+  amax = amax > left ? amax : left;
+  if (r.amax != 0) raise(r.amax, amax);
 }
 
 // Reduces parts of one type, all aligned to 16 bytes. To hide the latency of memory, each thread
@@ -235,7 +281,11 @@ static __device__ __forceinline__ void reduceVectors(const Reduction& r) {
   extern "C" __global__ void __launch_bounds__(REDUCE_THREADS * blocks, 1) braid_reduce_##name( \
       const __grid_constant__ Reduction r, const __grid_constant__ Handshake h) {           \
     arrive(h);                                                                              \
-    reduceVectors<In, Out, Side>(r);                                                        \
+    if (onlyActivates(r)) {                                                                 \
+      activateVectors<In, Out>(r);                                                          \
+    } else {                                                                                \
+      reduceVectors<In, Out, Side>(r);                                                      \
+    }                                                                                       \
     leave(h);                                                                               \
   }
 

@@ -49,9 +49,17 @@ template <class T, int COUNT> struct Vector {
     return T::widen(bits == 32 ? word : word & (1u << bits % 32) - 1);
   }
 
-  __device__ __forceinline__ void set(int i, float value) {
-    const int bits = 8 * (int)sizeof(typename T::Bits);
-    unsigned narrow = T::narrow(value) << i % PER_WORD * bits % 32;
-    words[i / PER_WORD] = i % PER_WORD == 0 ? narrow : words[i / PER_WORD] | narrow;
+  __device__ __forceinline__ void set(const float (&values)[COUNT]) {
+#pragma unroll
+    for (int w = 0; w < BYTES / 4; w++) {
+      const float* v = values + w * PER_WORD;
+      if constexpr (PER_WORD == 1) {
+        words[w] = asBits(v[0]);
+      } else if constexpr (PER_WORD == 2) {
+        words[w] = T::narrowPair(v[0], v[1]);
+      } else {
+        words[w] = T::narrowPair(v[0], v[1]) | T::narrowPair(v[2], v[3]) << 16;
+      }
+    }
   }
 };

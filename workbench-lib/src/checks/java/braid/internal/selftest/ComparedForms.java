@@ -163,12 +163,12 @@ public enum ComparedForms {
       case TRANSPORTS -> {
         double share = RankTimes.of(profile).overlappedToCommunication();
         boolean unfused = form.method() == Method.UNFUSED;
-        yield unfused && share > CLOCK_ERROR
-            ? Optional.of(
-                "nothing may overlap but %.0f%% of the all-gather did".formatted(share * 100))
-            : timed && !unfused && !(share > CLOCK_ERROR)
-                ? Optional.of("the all-gather must overlap the GEMM but ran before or after it")
-                : Optional.empty();
+        boolean apart = unfused == share <= CLOCK_ERROR;
+        yield !timed || apart
+            ? Optional.empty()
+            : Optional.of(
+                "%.0f%% of the all-gather ran beside the GEMM, but it must run %s"
+                    .formatted(share * 100, unfused ? "before or after it" : "beside it"));
       }
     };
   }
