@@ -286,6 +286,32 @@ class GpuCommandTest {
   }
 
   @Test
+  void librariesRunGemmsInEveryFormThatTheyHave() {
+    assertThat(libraries("all-gather GEMM 64 "))
+        .contains("unfused, over nccl_kernels", "pipelined, 4 splits, over nccl_symmetric")
+        .contains("unfused, over nccl_copy_engine, replayed");
+    assertThat(libraries("GEMM reduce-scatter 64 "))
+        .contains("unfused, over nccl_kernels, replayed")
+        .noneMatch(form -> form.contains("nccl_symmetric") || form.contains("nccl_copy_engine"));
+    assertThat(libraries("GEMM all-reduce 1 × 8192"))
+        .contains("unfused, over nccl_symmetric")
+        .noneMatch(form -> form.contains("pipelined"));
+    assertThat(libraries("GEMM beside all-gather")).contains("bulk, over nccl_kernels");
+    var onHost = Workload.named(Workload.all(2, false, 1), "all-gather GEMM 64 ").getFirst();
+    assertThat(onHost.forms()).extracting(Form::name).noneMatch(form -> form.contains("nccl"));
+  }
+
+  /// Returns the possible forms over libraries of the first workload of that name, on 2 GPUs.
+  private static List<String> libraries(String name) {
+    var workload = Workload.named(Workload.all(2, true, 1), name).getFirst();
+    return workload.forms().stream()
+        .filter(workload::isPossible)
+        .map(Form::name)
+        .filter(form -> form.contains("nccl"))
+        .toList();
+  }
+
+  @Test
   void aLibraryIsARivalOfStandaloneCollectives() {
     var gathered =
         Workload.named(Workload.all(2, true, 1), "standalone all-gather 64 KiB").getFirst();
