@@ -154,7 +154,8 @@ public record GemmWorkload(
   private List<Overlap> byLibraries() {
     var forms = new ArrayList<Overlap>();
     for (var library : LIBRARIES) {
-      for (var form : List.of(Overlap.unfused(), Overlap.bulk(), Overlap.pipelined(2), Overlap.pipelined(4))) {
+      for (var form :
+          List.of(Overlap.unfused(), Overlap.bulk(), Overlap.pipelined(2), Overlap.pipelined(4))) {
         if (form.method().unsupported(spec.pattern()).isEmpty()
             && library.unsupported(spec.pattern(), form.method()).isEmpty()) {
           forms.add(form.over(library));

@@ -78,8 +78,7 @@ final class ReduceChecks {
             () -> all(bench, cases(inputType, out)));
       }
       bench.check("reduce", out + ", between signals", () -> signalled(bench, cases(out, out)));
-      bench.check(
-          "reduce", out + ", GELU of a stored pre-activation", () -> activated(bench, out));
+      bench.check("reduce", out + ", GELU of a stored pre-activation", () -> activated(bench, out));
     }
     bench.check("reduce_any", "parts of different types", () -> all(bench, mixed()));
     for (var out : NumberChecks.STORED) {
@@ -177,8 +176,7 @@ final class ReduceChecks {
   private static Optional<String> activated(
       CheckBench bench, ElementType out, ElementType side, Shape shape, int gap, float outScale) {
     int stride = shape.columns() + gap;
-    var content =
-        CheckBench.bytes(side, shape.rows() * stride, i -> Integers.at(3, i) / 2 - 1);
+    var content = CheckBench.bytes(side, shape.rows() * stride, i -> Integers.at(3, i) / 2 - 1);
     var before = CheckBench.bytes(ElementType.FP32, 1, _ -> AMAX_BEFORE);
     try (var kept = bench.buffer(content.length, shape.shift() * side.bytes()).put(content);
         var output = bench.buffer((long) shape.count() * out.bytes(), shape.shift() * out.bytes());
