@@ -28,32 +28,14 @@ import java.util.stream.Collectors;
 /// ratio is asserted, since clocks decide it.
 public enum ComparedForms {
   /// Chunks of a GEMM → all-reduce over one stream, two, and one per chunk.
-  STREAMS(
-      "compared-streams",
-      List.of(
-          new Form("1 stream", Overlap.pipelined(ComparedForms.CHUNKS).streams(1)),
-          new Form("2 streams", Overlap.pipelined(ComparedForms.CHUNKS).streams(2)),
-          new Form(
-              "1 per chunk",
-              Overlap.pipelined(ComparedForms.CHUNKS).streams(ComparedForms.CHUNKS)))),
+  STREAMS("compared-streams"),
 
   /// The output of a GEMM → all-reduce in this rank's memory, and in symmetric memory.
-  SYMMETRIC_OUTPUT(
-      "compared-symmetric-output",
-      List.of(
-          new Form("own output", Overlap.pipelined(ComparedForms.CHUNKS)),
-          new Form(
-              "symmetric output",
-              Overlap.pipelined(ComparedForms.CHUNKS).outputInSymmetricMemory()))),
+  SYMMETRIC_OUTPUT("compared-symmetric-output"),
 
   /// A GEMM and an all-gather of other data: one after the other, and beside each other over
   /// workers and over copy engines.
-  TRANSPORTS(
-      "compared-transports",
-      List.of(
-          new Form("one after the other", Overlap.unfused()),
-          new Form("over workers", Overlap.bulk().over(Transport.WORKERS)),
-          new Form("over copy engines", Overlap.bulk())));
+  TRANSPORTS("compared-transports");
 
   /// Begin of the names of all cases.
   public static final String WHAT = "compared";
@@ -80,14 +62,32 @@ public enum ComparedForms {
   private static final double NANOS_PER_MILLI = 1e6;
 
   private final String what;
-  private final List<Form> forms;
 
-  ComparedForms(String what, List<Form> forms) {
+  ComparedForms(String what) {
     this.what = what;
-    this.forms = forms;
   }
 
   private record Form(String name, Overlap tuning) {}
+
+  private List<Form> forms() {
+    var chunks = Overlap.pipelined(CHUNKS);
+    return switch (this) {
+      case STREAMS ->
+          List.of(
+              new Form("1 stream", chunks.streams(1)),
+              new Form("2 streams", chunks.streams(2)),
+              new Form("1 per chunk", chunks.streams(CHUNKS)));
+      case SYMMETRIC_OUTPUT ->
+          List.of(
+              new Form("own output", chunks),
+              new Form("symmetric output", chunks.outputInSymmetricMemory()));
+      case TRANSPORTS ->
+          List.of(
+              new Form("one after the other", Overlap.unfused()),
+              new Form("over workers", Overlap.bulk().over(Transport.WORKERS)),
+              new Form("over copy engines", Overlap.bulk()));
+    };
+  }
 
   /// Returns why a group of so many ranks compares nothing; empty if it does.
   public static Optional<String> missing(int ranks) {
@@ -120,7 +120,7 @@ public enum ComparedForms {
     String text;
     try {
       var pipes = new ArrayList<Pipeline>();
-      for (var form : forms) {
+      for (var form : forms()) {
         var pipe =
             Pipeline.on(context.group())
                 .gemm(spec(timed))
@@ -198,7 +198,7 @@ public enum ComparedForms {
           String.format(
               Locale.ROOT,
               "%s %.3f ms%s",
-              forms.get(i).name(),
+              forms().get(i).name(),
               slowest / NANOS_PER_MILLI,
               i == 0 ? "" : String.format(Locale.ROOT, " (× %.3f)", slowest / first)));
     }
