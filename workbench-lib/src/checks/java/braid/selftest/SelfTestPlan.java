@@ -122,7 +122,7 @@ record SelfTestPlan(
   }
 
   static Configuration configuration(ComparedForms compared) {
-    return new Configuration(compared.what(), "", "", "", ComparedForms.DTYPE.toString());
+    return new Configuration(compared.subject(), "", "", "", ComparedForms.DTYPE.toString());
   }
 
   /// Returns the cases for a kind of memory, by configuration.

@@ -182,7 +182,7 @@ final class SelfTestRun {
   private void compareForms(SelfTestAgreement agreement) {
     for (var each : ComparedForms.values()) {
       var way = SelfTestPlan.configuration(each);
-      if (plan.tests(each.what())
+      if (plan.tests(each.subject())
           && plan.dtypes().contains(ComparedForms.DTYPE)
           && !isMissing(way, () -> ComparedForms.missing(group.size()))) {
         var times = new AtomicReference<>("");

@@ -200,8 +200,8 @@ final class ReduceChecks {
       var values = MemorySegment.ofArray(content);
       float largest = AMAX_BEFORE;
       for (int i = 0; i < shape.count(); i++) {
-        int at = i / shape.columns() * stride + i % shape.columns();
-        float value = gelu(side.load(values, at));
+        int position = i / shape.columns() * stride + i % shape.columns();
+        float value = gelu(side.load(values, position));
         largest = Math.max(largest, Math.abs(value));
         float should = out.round(value * outScale);
         float found = out.load(is, i);

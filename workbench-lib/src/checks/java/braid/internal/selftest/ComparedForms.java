@@ -61,10 +61,10 @@ public enum ComparedForms {
   private static final int ITERATIONS = 8;
   private static final double NANOS_PER_MILLI = 1e6;
 
-  private final String what;
+  private final String subject;
 
-  ComparedForms(String what) {
-    this.what = what;
+  ComparedForms(String subject) {
+    this.subject = subject;
   }
 
   private record Form(String name, Overlap tuning) {}
@@ -96,8 +96,8 @@ public enum ComparedForms {
         : Optional.empty();
   }
 
-  public String what() {
-    return what;
+  public String subject() {
+    return subject;
   }
 
   private GemmSpec spec(boolean timed) {
@@ -131,7 +131,7 @@ public enum ComparedForms {
         pipes.add(pipe);
         PipelineCase.verify(pipe, findings);
         var fault = fault(form.tuning(), pipe.profile(1), timed);
-        fault.ifPresent(each -> findings.found("%s, %s: %s".formatted(what, form.name(), each)));
+        fault.ifPresent(each -> findings.found("%s, %s: %s".formatted(subject, form.name(), each)));
       }
       text = timed ? times(context, pipes) : "";
     } catch (RuntimeException | Error e) {
