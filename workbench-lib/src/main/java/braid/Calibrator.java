@@ -168,8 +168,10 @@ public final class Calibrator {
         .filter(type -> !multiplied.contains(type) && !(host && type == DType.TF32))
         .forEach(type -> missing.add("gemm " + type));
     if (group.size() == 1) {
-      missing.addAll(
-          List.of(CalibrationNumbers.LINK, "reduce bandwidth", "signal inside a host", "event"));
+      missing.addAll(List.of(CalibrationNumbers.LINK, "reduce bandwidth"));
+    }
+    if (!host || group.size() == 1) {
+      missing.addAll(List.of("signal inside a host", "event"));
     }
     if (host || group.size() == 1) {
       missing.add("worker bandwidth");
