@@ -1,8 +1,11 @@
 package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.evidence.Study;
+import braid.internal.memory.Call;
+import braid.internal.rank.CallsDiffer;
 import braid.model.BraidException;
 import braid.model.GemmSpec;
 import braid.model.GroupAborted;
@@ -147,6 +150,37 @@ class DifferingCallsTest {
         .hasSize(3)
         .allSatisfy(
             (_, message) -> assertThat(message).contains("was aborted before").contains("rank 0"));
+  }
+
+  /// On a host that the peer's entry has not reached, the board shows equal calls.
+  @Test
+  void aNewRoundBeginsIfTheStoreFindsThatCallsDiffer() {
+    LocalRanks.run(
+        2,
+        world -> {
+          assertThat(roundsAfter(world, new CallsDiffer("calls differ"))).isEqualTo(1);
+          assertThat(roundsAfter(world, new BraidException("given up"))).isZero();
+        });
+  }
+
+  /// Returns the number of rounds that begin after a meeting that fails on all ranks. Then
+  /// allocations must work.
+  private static int roundsAfter(ProcessGroup world, BraidException failure) {
+    allocate(world, 3).close(); // creates the board
+    int before = world.calls().round();
+    assertThatThrownBy(
+            () ->
+                world
+                    .calls()
+                    .meet(
+                        Call.of("meeting"),
+                        () -> {
+                          throw failure;
+                        }))
+        .isSameAs(failure);
+    int after = world.calls().round();
+    checkAllocations(world);
+    return after - before;
   }
 
   private static Study<Overlap> tune(ProcessGroup world, int... splits) {

@@ -45,12 +45,12 @@ class NarrowResultsTest {
         });
   }
 
-  /// A GPU's library may round a product before it adds it: a rounding more, and no error more.
+  /// A GPU's library may round a product before it adds it; the host does not.
   @ParameterizedTest
   @EnumSource(
       value = DType.class,
       names = {"BF16", "FP16"})
-  void aProductMayBeRoundedBeforeItIsAdded(DType dtype) {
+  void theHostRoundsNoProductBeforeItIsAdded(DType dtype) {
     LocalRanks.run(
         1,
         world -> {
@@ -65,10 +65,7 @@ class NarrowResultsTest {
             assertThat(twice).isNotEqualTo(once);
             pipe.verify(null, () -> assertThat(pipe.output().toFloats()).containsExactly(once));
             pipe.output().copyFrom(before);
-            pipe.verify(null, () -> pipe.output().copyFrom(twice));
-            pipe.output().copyFrom(before);
-            var wrong = numbers(i -> once[i] * (1 + 3 * dtype.epsilon()), dtype);
-            assertThatThrownBy(() -> pipe.verify(null, () -> pipe.output().copyFrom(wrong)))
+            assertThatThrownBy(() -> pipe.verify(null, () -> pipe.output().copyFrom(twice)))
                 .isInstanceOf(VerificationFailed.class);
           }
         });

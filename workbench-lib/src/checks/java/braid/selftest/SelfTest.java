@@ -202,8 +202,8 @@ public final class SelfTest {
         : List.of();
   }
 
-  /// Returns the subjects of the cases of a backend; GPU checks and the communication of units have
-  /// others beside them.
+  /// Returns the subjects of the cases of a backend; GPU checks, the communication of units and
+  /// compared forms have others beside them.
   public static List<String> subjects(BackendKind backend, int ranks) {
     var plan =
         new SelfTestPlan(
@@ -263,7 +263,7 @@ public final class SelfTest {
   ///
   /// @param cases number of cases that were run
   /// @param said reason why it is not available, or the first fault; of a success, how to run the
-  ///   same again if a seed determined it, or the units that communicated
+  ///   same again if a seed determined it, the units that communicated, or the times of forms
   public record Row(Configuration configuration, Outcome outcome, int cases, String said) {
     static Row notAvailable(Configuration configuration, String reason) {
       return new Row(configuration, Outcome.NOT_AVAILABLE, 0, reason);

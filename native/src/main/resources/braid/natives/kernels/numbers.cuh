@@ -56,16 +56,12 @@ struct Bf16 {
   typedef unsigned short Bits;
   static BRAID_INLINE float widen(unsigned bits) { return asFloat(bits << 16); }
 #ifdef __CUDACC__
-  static BRAID_INLINE unsigned narrow(float value) {
-    unsigned short bits;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-    return bits;
-  }
   static BRAID_INLINE unsigned narrowPair(float low, float high) {
     unsigned bits;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
     return bits;
   }
+  static BRAID_INLINE unsigned narrow(float value) { return narrowPair(value, 0); }
 #else
   static BRAID_INLINE unsigned narrow(float value) {
     unsigned bits = asBits(value);
@@ -84,16 +80,12 @@ struct Fp16 {
     asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"((unsigned short)bits));
     return value;
   }
-  static BRAID_INLINE unsigned narrow(float value) {
-    unsigned short bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-    return bits;
-  }
   static BRAID_INLINE unsigned narrowPair(float low, float high) {
     unsigned bits;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
     return bits;
   }
+  static BRAID_INLINE unsigned narrow(float value) { return narrowPair(value, 0); }
 #else
   static BRAID_INLINE float widen(unsigned bits) {
     unsigned sign = (bits & 0x8000u) << 16;

@@ -4,6 +4,7 @@ import braid.Pipeline;
 import braid.internal.context.RankContext;
 import braid.internal.rank.Closing;
 import braid.internal.report.statistics.RankTimes;
+import braid.internal.report.statistics.Spread;
 import braid.model.BackendKind;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -20,7 +21,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
-import java.util.stream.Collectors;
 
 /// Forms of one problem that the seeds compared. Each form must compute the right numbers, and its
 /// profile must show what makes it that form. If each rank has a GPU of its own, the sizes are the
@@ -191,8 +191,9 @@ public enum ComparedForms {
     var times = new ArrayList<String>();
     double first = Double.NaN;
     for (int i = 0; i < pipes.size(); i++) {
-      double slowest =
-          Arrays.stream(context.group().gather(median(samples.get(i)))).max().orElseThrow();
+      var mine = samples.get(i).stream().mapToLong(Long::longValue).toArray();
+      double median = Spread.quantile(mine, 0.5);
+      double slowest = Arrays.stream(context.group().gather(median)).max().orElseThrow();
       first = i == 0 ? slowest : first;
       times.add(
           String.format(
@@ -202,11 +203,6 @@ public enum ComparedForms {
               slowest / NANOS_PER_MILLI,
               i == 0 ? "" : String.format(Locale.ROOT, " (× %.3f)", slowest / first)));
     }
-    return times.stream().collect(Collectors.joining(", "));
-  }
-
-  private static double median(List<Long> samples) {
-    var sorted = samples.stream().sorted().toList();
-    return (sorted.get((sorted.size() - 1) / 2) + sorted.get(sorted.size() / 2)) / 2.0;
+    return String.join(", ", times);
   }
 }

@@ -8,7 +8,6 @@ import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Place;
 import java.util.Arrays;
-import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.IntFunction;
 
@@ -110,10 +109,9 @@ final class PlainCase {
   }
 
   /// Returns the output of a library that rounds products before it adds them to an output in 16
-  /// bits; empty if that is the same.
-  Optional<float[]> outputOfRoundedProducts() {
-    boolean differs = spec.has(Feature.ACCUMULATE) && spec.outputDtype().bytes() == Short.BYTES;
-    return differs ? Optional.of(output(true)) : Optional.empty();
+  /// bits.
+  float[] outputOfRoundedProducts() {
+    return output(true);
   }
 
   private float[] output(boolean roundsProducts) {

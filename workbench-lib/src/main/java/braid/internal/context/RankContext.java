@@ -3,6 +3,7 @@ package braid.internal.context;
 import braid.internal.backend.Backend;
 import braid.internal.cuda.CudaBackend;
 import braid.internal.host.HostBackend;
+import braid.internal.rank.CallsDiffer;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.internal.rank.Need;
@@ -282,6 +283,7 @@ public final class RankContext implements AutoCloseable {
     return switch (reply) {
       case Reply.Values(var all) -> all;
       case Reply.Failed(var message) -> throw new BraidException(message);
+      case Reply.Different(var message) -> throw new CallsDiffer(message);
       case Reply.Departed(var missing) -> throw waits.departedFailure(meeting.label(), missing);
       case Reply.Aborted(var reason) -> throw aborted(meeting, reason);
       case Reply.Reported reported ->

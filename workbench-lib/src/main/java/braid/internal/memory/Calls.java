@@ -1,6 +1,7 @@
 package braid.internal.memory;
 
 import braid.internal.backend.Backend;
+import braid.internal.rank.CallsDiffer;
 import braid.internal.rank.Once;
 import braid.internal.rank.SingleCaller;
 import braid.internal.rank.Waits;
@@ -8,12 +9,9 @@ import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.shared.ControlMemory;
 import braid.model.BraidException;
-import braid.model.GroupAborted;
 import java.lang.foreign.Arena;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -29,9 +27,6 @@ import org.jspecify.annotations.Nullable;
 /// cached plans, steps of collectives) restarts with the round, or is agreed on again, as in a new
 /// epoch.
 public final class Calls implements AutoCloseable {
-  /// Time in which another host's memory shows here what its ranks have written there.
-  private static final Duration UNTIL_SEEN = Duration.ofSeconds(1);
-
   private final Members members;
   private final Waits waits;
   private final Counters counters;
@@ -117,37 +112,19 @@ public final class Calls implements AutoCloseable {
     failing(
         () -> {
           var _ = current.enter(waits, call);
-          try {
-            values.add(meeting.get());
-          } catch (GroupAborted e) {
-            throw e;
-          } catch (BraidException e) {
-            awaitDifference(current);
-            throw e;
-          }
+          values.add(meeting.get());
         });
     return values.getFirst();
-  }
-
-  /// Waits a moment until this rank sees that calls differ, if they do. The store may end a meeting
-  /// for all ranks because one saw it, and another host's memory may not show it here yet.
-  private void awaitDifference(Board shared) {
-    var never = new CompletableFuture<Boolean>();
-    try {
-      var _ =
-          waits.within(
-              UNTIL_SEEN,
-              () -> members.in("a call that failed"),
-              nanos -> shared.differs() ? Boolean.TRUE : waits.poll(never, nanos));
-    } catch (BraidException _) {
-      // The caller reports the difference, or the failure that it has.
-    }
   }
 
   /// Runs `body`; a failure caused by different calls is reported as such.
   private void failing(Runnable body) {
     try {
       body.run();
+    } catch (CallsDiffer e) {
+      // Another host's memory may not show it on the board yet.
+      differed = true;
+      throw e;
     } catch (BraidException e) {
       if (failed()) {
         check();

@@ -7,6 +7,7 @@ import braid.internal.resource.Range;
 import braid.internal.resource.SymmetricSource;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
+import braid.internal.work.Precision;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
@@ -193,13 +194,7 @@ final class GemmReference implements Reference {
     }
     var rows = range(left);
     var columns = range(right);
-    var error =
-        ProductError.of(
-            plan.backend().precision(spec.dtype(), spec.weightDtype()),
-            left.columns(),
-            scale,
-            rows,
-            columns);
+    var error = ProductError.of(precision(), left.columns(), scale, rows, columns);
     double largest = scale * left.columns() * rows.largest() * columns.largest();
     // To sums of several ranks, addends are added in one order.
     if (!spec.pattern().reduces()) {
@@ -223,6 +218,10 @@ final class GemmReference implements Reference {
                     whole(plain.times(sizes(left), sizes(right), scale), true),
                     error,
                     Repetition.of(access, left, right))));
+  }
+
+  private Precision precision() {
+    return plan.backend().precision(spec.dtype(), spec.weightDtype());
   }
 
   private List<Matrix> addends() {
@@ -315,8 +314,11 @@ final class GemmReference implements Reference {
 
   /// Adds the bias and the initial output.
   private Bounded finish(Bounded sums) {
-    boolean addsProduct = spec.has(Feature.ACCUMULATE) && !spec.pattern().reduces();
-    boolean rounds = addsProduct && !spec.outputDtype().isStoredAsFp32();
+    boolean rounds =
+        precision().roundsProducts()
+            && spec.has(Feature.ACCUMULATE)
+            && !spec.pattern().reduces()
+            && !spec.outputDtype().isStoredAsFp32();
     return (rounds ? roundedOrNot(sums) : sums).map(each -> whole(each, false));
   }
 

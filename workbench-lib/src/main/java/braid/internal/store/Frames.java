@@ -239,6 +239,10 @@ final class Frames {
         out.writeByte('f');
         put(out, message);
       }
+      case Reply.Different(var message) -> {
+        out.writeByte('c');
+        put(out, message);
+      }
       case Reply.Departed(var missing) -> {
         out.writeByte('d');
         put(out, missing);
@@ -267,6 +271,7 @@ final class Frames {
         yield new Reply.Values(values);
       }
       case 'f' -> new Reply.Failed(text(buffer));
+      case 'c' -> new Reply.Different(text(buffer));
       case 'd' -> new Reply.Departed(ranks(buffer));
       case 'a' -> new Reply.Aborted(text(buffer));
       case 'w' ->

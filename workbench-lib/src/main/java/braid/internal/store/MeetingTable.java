@@ -136,7 +136,7 @@ public final class MeetingTable {
       return null;
     }
     boolean sameRanks = first.members().equals(meeting.members());
-    return new Reply.Failed(
+    return new Reply.Different(
         "all ranks of a group must make the same calls in the same order but rank %d called %s"
                 .formatted(current.firstRank, described(first, sameRanks))
             + " where rank %d called %s".formatted(rank, described(meeting, sameRanks)));

@@ -11,6 +11,9 @@ public sealed interface Reply {
   /// The meeting failed; the message names the reason.
   record Failed(String message) implements Reply {}
 
+  /// The members made different calls, which the message names. All of them learn of it.
+  record Different(String message) implements Reply {}
+
   /// The missing members cannot join any more: they have departed.
   record Departed(List<Integer> missing) implements Reply {}
 

@@ -216,8 +216,8 @@ class StoreTest {
       var second = one.join(meeting(1, "k", "gather of longs", 2), bytes(0));
       var message =
           "all ranks of a group must make the same calls in the same order but rank 0 called barrier where rank 1 called gather of longs";
-      assertEnds(first, new Reply.Failed(message));
-      assertEnds(second, new Reply.Failed(message));
+      assertEnds(first, new Reply.Different(message));
+      assertEnds(second, new Reply.Different(message));
     }
     assertThat(server.pending()).isZero();
   }
