@@ -390,7 +390,7 @@ class BraidTest {
     assertThat(ran.out())
         .startsWith("not available  ")
         .contains("memory kind nccl needs CUDA", "nothing requested is available")
-        .contains("selftest host, 1 rank: 0 ways right (0 cases), 0 wrong, 1 not available\n");
+        .contains("selftest host, 1 rank: 0 ways right (0 cases), 0 wrong, 4 not available\n");
   }
 
   @ParameterizedTest
