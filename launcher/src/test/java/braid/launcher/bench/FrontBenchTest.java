@@ -43,8 +43,7 @@ class FrontBenchTest {
     double ready = median(row(report, "start to ranks ready"), 3);
     assertThat(ready).isPositive();
     // Rounded to three digits, both may be equal.
-    assertThat(median(row(report, "start to the first result"), 3))
-        .isGreaterThanOrEqualTo(ready);
+    assertThat(median(row(report, "start to the first result"), 3)).isGreaterThanOrEqualTo(ready);
     assertThat(median(row(report, "expression cell"), 2)).isPositive();
     assertThat(median(row(report, "printing cell"), 3)).isPositive();
     double rank = median(row(report, "an idle rank"), 3);
