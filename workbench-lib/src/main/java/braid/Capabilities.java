@@ -103,10 +103,12 @@ public final class Capabilities {
     for (var method : ContextParallel.Method.values()) {
       for (var transport : Transport.values()) {
         for (var kind : kinds()) {
-          var reason =
-              cuda && transport.isLibrary() && !method.gathers()
-                  ? "a library runs whole collectives; take allGatherKv(), or over(COPY_ENGINE)"
-                  : unreachable(cuda, transport, kind);
+          var reason = unreachable(cuda, transport, kind);
+          if (cuda && transport.multiplies()) {
+            reason = "it exchanges in multiplications only; take over(NCCL_KERNELS)";
+          } else if (cuda && transport.isLibrary() && !method.gathers()) {
+            reason = "a library runs whole collectives; take allGatherKv(), or over(COPY_ENGINE)";
+          }
           boolean supported = reason.isEmpty();
           rows.add(
               new AttentionRow(
@@ -185,11 +187,14 @@ public final class Capabilities {
         reason.isEmpty(),
         reason.isEmpty() ? CollectiveRules.engine(cuda, transport) : "",
         reason.isEmpty()
-            ? transport.isLibrary() ? byLibrary(pattern) : note(pattern, method)
+            ? transport.isLibrary() ? byLibrary(pattern, transport) : note(pattern, method)
             : reason);
   }
 
-  private static String byLibrary(Pattern pattern) {
+  private static String byLibrary(Pattern pattern, Transport transport) {
+    if (transport.multiplies()) {
+      return "in 1 call, equal parts, one type; not tried on GPUs";
+    }
     return switch (pattern) {
       case ALL_GATHER_GEMM -> "equal parts; input by rows";
       case GEMM_REDUCE_SCATTER, GEMM_BESIDE_REDUCE_SCATTER -> "equal parts; adds in its own order";

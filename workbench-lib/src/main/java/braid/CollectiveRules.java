@@ -119,6 +119,7 @@ record CollectiveRules(boolean cuda) {
       case NCCL_COPY_ENGINE -> "copy engine, driven by NCCL";
       case NCCL_SYMMETRIC -> "NCCL's symmetric kernels, on few multiprocessors";
       case NVSHMEM_PUTS -> "NVSHMEM's puts: copy engine, or its own kernel";
+      case CUBLASMP -> "cuBLASMp, in the call that multiplies";
     };
   }
 

@@ -127,6 +127,11 @@ public final class Collectives {
   /// at once if the library is missing; a collective that the library lacks throws at its call.
   public Collectives over(Transport other) {
     Given.check("other", other);
+    if (other.multiplies()) {
+      throw new BraidException(
+          "%s exchanges in multiplications only; call over(NCCL_KERNELS), or tune a pipeline by pipelined(1).over(CUBLASMP)"
+              .formatted(other));
+    }
     var collectives = with(CollectiveWay.of(other), "over");
     if (other.isLibrary()) {
       engine.setUp(other);

@@ -165,6 +165,10 @@ class CollectivesRefusedTest {
                   + " cuda backend but the backend is host; use over(COPY_ENGINE)",
               () -> comm.over(Transport.NCCL_KERNELS));
           refused(
+              "cublasmp exchanges in multiplications only; call over(NCCL_KERNELS), or tune a"
+                  + " pipeline by pipelined(1).over(CUBLASMP)",
+              () -> comm.over(Transport.CUBLASMP));
+          refused(
               "over was called but these collectives use pushing already; call over or"
                   + " pushing, once",
               () -> pushing.over(Transport.NVSHMEM_PUTS));

@@ -7,6 +7,7 @@ import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Transport;
+import braid.natives.cublasmp.CublasMp;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -162,6 +163,12 @@ public record GemmWorkload(
         }
       }
     }
+    // An all-reduce by cuBLASMp takes another weight, stored transposed.
+    if (CublasMp.missing().isEmpty()
+        && spec.pattern() != Pattern.GEMM_ALL_REDUCE
+        && Transport.CUBLASMP.unsupported(spec.pattern(), Method.PIPELINED).isEmpty()) {
+      forms.add(Overlap.pipelined(1).over(Transport.CUBLASMP));
+    }
     return forms;
   }
 
@@ -175,7 +182,7 @@ public record GemmWorkload(
   @Override
   public boolean isPossible(Form form) {
     var tuning = form.tuning().require(Overlap.class, spec);
-    if (spec.m() < tuning.splits()) {
+    if (spec.m() < tuning.splits() || (tuning.transport().multiplies() && tuning.replayed())) {
       return false;
     }
     boolean equalParts =

@@ -222,6 +222,11 @@ public record ContextParallel(
   ///
   /// @throws BraidException that names the nearest method or number
   public void check(AttentionSpec spec, int ranks) {
+    if (transport.multiplies()) {
+      throw new BraidException(
+          "attention does not exist over %s, which exchanges in multiplications only; take over(NCCL_KERNELS)"
+              .formatted(transport));
+    }
     if (transport.isLibrary() && !method.gathers()) {
       throw new BraidException(
           "%s does not exist over %s: a library runs whole collectives; take allGatherKv(), or over(COPY_ENGINE)"

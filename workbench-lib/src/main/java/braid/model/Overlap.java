@@ -4,6 +4,7 @@ import braid.model.GemmSpec.Pattern;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
@@ -118,7 +119,7 @@ public record Overlap(
         }
       }
       case WORKERS -> within("workers", workers, 1, MAX_WORKERS, DEFAULT_WORKERS);
-      case ONE_KERNEL, NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS -> {
+      case ONE_KERNEL, NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS, CUBLASMP -> {
         if (workers != 0) {
           throw new BraidException(
               "workers must be 0 over %s, which takes as many as its bytes need, but were %d; leave workers(...) out"
@@ -469,6 +470,9 @@ public record Overlap(
     if (transport == Transport.NCCL_SYMMETRIC && splits > 1 && !pattern.beside()) {
       checkRowBytes(spec);
     }
+    if (transport.multiplies()) {
+      checkWholeOperation(spec, ranks);
+    }
     if (symmetricOutput
         && pattern.reduces()
         && transport.memory().isPresent()
@@ -476,6 +480,60 @@ public record Overlap(
       throw new BraidException(
           "the output of %s over %s is in symmetric memory already, where the library writes it; leave outputInSymmetricMemory() out"
               .formatted(pattern, transport));
+    }
+  }
+
+  /// Checks that a library that multiplies too runs the problem as one call.
+  private void checkWholeOperation(GemmSpec spec, int ranks) {
+    if (splits != 1 || streams != 1) {
+      throw new BraidException(
+          "%s runs the whole operation in one call, so splits and streams must be 1 but were %d and %d; take pipelined(1)"
+              .formatted(transport, splits, streams));
+    }
+    if (replayed) {
+      throw new BraidException(
+          "%s takes no replay(), since no graph is known to record its calls; leave replay() out"
+              .formatted(transport));
+    }
+    if (symmetricOutput) {
+      throw new BraidException(
+          "%s writes each rank's output itself, so symmetric memory has no effect; leave outputInSymmetricMemory() out"
+              .formatted(transport));
+    }
+    var features = EnumSet.noneOf(GemmSpec.Feature.class);
+    features.addAll(spec.features());
+    boolean transposed = features.remove(GemmSpec.Feature.TRANSPOSED_WEIGHT);
+    if (!features.isEmpty()) {
+      throw new BraidException(
+          "%s takes a transposed weight and no other option but was given %s; take over(COPY_ENGINE)"
+              .formatted(
+                  transport,
+                  features.stream().map(Object::toString).collect(Collectors.joining(", "))));
+    }
+    var pattern = spec.pattern();
+    if (pattern == Pattern.GEMM_ALL_REDUCE && !transposed) {
+      throw new BraidException(
+          "the weight of an all-reduce over %s must be transposed; call transposedWeight(), or take over(COPY_ENGINE)"
+              .formatted(transport));
+    }
+    var dtype = spec.dtype();
+    boolean multiplied = dtype == DType.FP32 || dtype == DType.FP16 || dtype == DType.BF16;
+    if (!multiplied || spec.weightDtype() != dtype || spec.outputDtype() != dtype) {
+      throw new BraidException(
+          "over %s input, weight and output must have one type of fp32, bf16 and fp16 but had %s, %s and %s; take over(COPY_ENGINE)"
+              .formatted(transport, dtype, spec.weightDtype(), spec.outputDtype()));
+    }
+    boolean gathers = pattern == Pattern.ALL_GATHER_GEMM;
+    int divided = gathers ? spec.n() : spec.k();
+    if (divided % ranks != 0) {
+      throw new BraidException(
+          "%s must be a multiple of the %d ranks over %s but was %d; try %d, or over(COPY_ENGINE)"
+              .formatted(
+                  gathers ? "n" : "k",
+                  ranks,
+                  transport,
+                  divided,
+                  (divided + ranks - 1) / ranks * ranks));
     }
   }
 

@@ -24,7 +24,10 @@ public enum Transport {
   NCCL_SYMMETRIC,
   /// NVSHMEM's puts on a stream: all-gather, all-to-all and broadcast, in [MemoryKind#NVSHMEM]
   /// memory.
-  NVSHMEM_PUTS;
+  NVSHMEM_PUTS,
+  /// cuBLASMp: one call multiplies and exchanges, in the library's own overlap. For GEMMs only, in
+  /// every kind of symmetric memory. Not tried on GPUs.
+  CUBLASMP;
 
   /// NCCL's symmetric kernels read right numbers only from addresses that are multiples of this: in
   /// NCCL 2.28 the one for small messages shifts 8-bit and 16-bit numbers of others wrongly. The
@@ -39,14 +42,20 @@ public enum Transport {
   public boolean isLibrary() {
     return switch (this) {
       case COPY_ENGINE, WORKERS, ONE_KERNEL -> false;
-      case NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS -> true;
+      case NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS, CUBLASMP -> true;
     };
+  }
+
+  /// Returns whether one call of the library multiplies too, in place of a multiplication and a
+  /// collective.
+  public boolean multiplies() {
+    return this == CUBLASMP;
   }
 
   /// Returns the only kind of symmetric memory that it reaches; empty if it reaches every kind.
   public Optional<MemoryKind> memory() {
     return switch (this) {
-      case COPY_ENGINE, WORKERS, ONE_KERNEL, NCCL_KERNELS -> Optional.empty();
+      case COPY_ENGINE, WORKERS, ONE_KERNEL, NCCL_KERNELS, CUBLASMP -> Optional.empty();
       case NCCL_COPY_ENGINE, NCCL_SYMMETRIC -> Optional.of(MemoryKind.NCCL);
       case NVSHMEM_PUTS -> Optional.of(MemoryKind.NVSHMEM);
     };
@@ -57,7 +66,7 @@ public enum Transport {
   public boolean adds(DType type) {
     return switch (this) {
       case COPY_ENGINE, WORKERS, ONE_KERNEL -> true;
-      case NCCL_KERNELS, NCCL_SYMMETRIC -> !type.isFp8();
+      case NCCL_KERNELS, NCCL_SYMMETRIC, CUBLASMP -> !type.isFp8();
       case NCCL_COPY_ENGINE, NVSHMEM_PUTS -> false;
     };
   }
@@ -80,6 +89,11 @@ public enum Transport {
         && (pattern == GemmSpec.Pattern.GEMM_REDUCE_SCATTER
             || pattern == GemmSpec.Pattern.GEMM_BESIDE_REDUCE_SCATTER)) {
       return WRONG_SYMMETRIC_SUM;
+    }
+    if (multiplies() && (pattern.beside() || method != Method.PIPELINED)) {
+      return pattern.beside()
+          ? "it multiplies and exchanges the same data in one call; take over(NCCL_KERNELS)"
+          : "it overlaps in its own way, in one call; take pipelined(1)";
     }
     return switch (method) {
       case BULK, UNFUSED -> "";

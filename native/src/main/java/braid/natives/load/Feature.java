@@ -27,6 +27,8 @@ public enum Feature {
   /// of the collectives by copy engines, which came with 2.28.
   NCCL_COPY_ENGINES("NCCL: windows, copy engines", Component.of(Library.NCCL), "2.28"),
   NVSHMEM("puts by NVSHMEM", Component.of(Library.NVSHMEM)),
+  /// The first version that registers a workspace with a grid.
+  FUSED_COLLECTIVES("GEMMs fused with collectives", Component.of(Library.CUBLAS_MP), "0.8"),
   /// The first version with the record layout that profiles read.
   PROFILES("GPU times in profiles", Component.of(Library.CUPTI), "13.0");
 
@@ -119,6 +121,12 @@ public enum Feature {
   /// A compute capability as text: 90 is 9.0.
   public static String capability(int architecture) {
     return String.format(Locale.ROOT, "%d.%d", architecture / 10, architecture % 10);
+  }
+
+  /// cuBLASMp's version as text: 801 is 0.8.1.
+  public static String thousands(int version) {
+    return String.format(
+        Locale.ROOT, "%d.%d.%d", version / 1000, version % 1000 / 100, version % 100);
   }
 
   /// NCCL's, CUPTI's and cuDNN's versions as text: 22809 is 2.28.9.

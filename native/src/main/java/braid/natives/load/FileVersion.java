@@ -58,7 +58,7 @@ final class FileVersion {
   private static Optional<Version> ofToolkit(Library library, Path real) {
     return switch (library) {
       case CUDA_RUNTIME, NVRTC, CUPTI, NVTX, NVTX_2 -> first(TOOLKIT, real.toString());
-      case CUDA_DRIVER, CUBLAS_LT, CUDNN, NCCL, NVML, NVSHMEM, UCX -> Optional.empty();
+      case CUDA_DRIVER, CUBLAS_LT, CUBLAS_MP, CUDNN, NCCL, NVML, NVSHMEM, UCX -> Optional.empty();
     };
   }
 

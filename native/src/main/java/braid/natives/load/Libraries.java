@@ -114,6 +114,12 @@ public final class Libraries {
         List.of(),
         List.of("nvshmem_bootstrap_uid.so.3"),
         "install NVSHMEM 3, or pip install nvidia-nvshmem-cu13"),
+    CUBLAS_MP(
+        "cuBLASMp",
+        List.of("libcublasmp.so.0"),
+        List.of(),
+        List.of(),
+        "pip install nvidia-cublasmp-cu13"),
     NVTX(
         "NVTX",
         List.of("libnvtx3interop.so.1"),
@@ -174,7 +180,10 @@ public final class Libraries {
 
     /// Returns true if ranks run without it, so that it can be hidden.
     public boolean isOptional() {
-      return this == NCCL || this == NVSHMEM || this == CUDNN || this == CUPTI || this == UCX;
+      return switch (this) {
+        case NCCL, CUPTI, CUDNN, NVSHMEM, CUBLAS_MP, UCX -> true;
+        case CUDA_DRIVER, CUDA_RUNTIME, CUBLAS_LT, NVRTC, NVML, NVTX, NVTX_2 -> false;
+      };
     }
 
     /// Returns true if the user may choose the folder of its copy.
@@ -185,6 +194,11 @@ public final class Libraries {
     /// Returns the library of that name, in any case: `nccl`.
     public static Optional<Library> named(String name) {
       return Arrays.stream(values()).filter(each -> each.name().equalsIgnoreCase(name)).findFirst();
+    }
+
+    /// Returns how to get it: `pip install nvidia-cublasmp-cu13`.
+    public String remedy() {
+      return remedy;
     }
 
     /// Returns the name in variables.
@@ -275,6 +289,11 @@ public final class Libraries {
       // JavaCPP loads cuBLAS with cuDNN; cuDNN itself opens NVRTC.
       outcome(Library.CUBLAS_LT);
       outcome(Library.NVRTC);
+    }
+    if (library == Library.CUBLAS_MP) {
+      // It depends on both by soname, and so gets the copies that are used here.
+      outcome(Library.NCCL);
+      outcome(Library.CUBLAS_LT);
     }
     var outcome = loadBest(library);
     OUTCOMES.put(library, outcome);

@@ -31,9 +31,18 @@ final class LibraryVersions {
       case CUBLAS_LT -> returned(library, "cublasLtGetVersion");
       case CUDNN -> returned(library, "cudnnGetVersion");
       case NVSHMEM -> nvshmem(library);
+      case CUBLAS_MP -> cublasMp(library);
       case UCX -> text(library, "ucp_get_version_string");
       case CUDA_DRIVER, NVML, NVTX, NVTX_2 -> Optional.empty();
     };
+  }
+
+  /// Early versions want a handle before the version's address, and have no such function.
+  private static Optional<String> cublasMp(DynamicLibrary library) {
+    return library
+        .function("cublasMpBufferRegister", INTO_ONE)
+        .flatMap(_ -> one(library, "cublasMpGetVersion"))
+        .map(Feature::thousands);
   }
 
   private static Optional<Integer> one(DynamicLibrary library, String function) {

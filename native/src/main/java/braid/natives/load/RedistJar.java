@@ -78,7 +78,7 @@ final class RedistJar {
         var matcher = JAR.matcher(url.getPath());
         yield matcher.matches() ? Version.of(matcher.group(1)) : Optional.empty();
       }
-      case CUDA_DRIVER, CUBLAS_LT, CUDNN, NCCL, NVML, NVSHMEM, NVTX, NVTX_2, UCX ->
+      case CUDA_DRIVER, CUBLAS_LT, CUBLAS_MP, CUDNN, NCCL, NVML, NVSHMEM, NVTX, NVTX_2, UCX ->
           Optional.empty();
     };
   }

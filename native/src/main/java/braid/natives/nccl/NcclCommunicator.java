@@ -103,6 +103,15 @@ public final class NcclCommunicator implements AutoCloseable {
     return size;
   }
 
+  public Gpu gpu() {
+    return gpu;
+  }
+
+  /// Address of the `ncclComm`, for other libraries. They must be closed before this communicator.
+  public long address() {
+    return requireOpen().address();
+  }
+
   /// Returns true after `close` or `abort`.
   public boolean isClosed() {
     return closed.get();

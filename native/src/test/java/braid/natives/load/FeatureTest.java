@@ -29,6 +29,9 @@ class FeatureTest {
     "PROFILES, 13.0.85, true",
     "NVSHMEM, 2.11.0, false",
     "NVSHMEM, 3.4.5, true",
+    "FUSED_COLLECTIVES, 0.7.1, false",
+    "FUSED_COLLECTIVES, 0.8.0, true",
+    "FUSED_COLLECTIVES, 1.0.0, true",
     "ATTENTION, 9.13.1, false",
     "ATTENTION, 9.14.0, true",
     "ATTENTION_BACKWARD, 9.15.1, false",
@@ -59,7 +62,7 @@ class FeatureTest {
   void everyMinimumIsAVersion(Feature feature) {
     assertThat(Version.of(feature.minimum())).isPresent();
     assertThat(feature.isIn(feature.minimum())).isTrue();
-    assertThat(feature.isIn("0.9")).isFalse();
+    assertThat(feature.isIn("0.1")).isFalse();
   }
 
   @Test
@@ -68,6 +71,8 @@ class FeatureTest {
     assertThat(Feature.cuda(13_000)).isEqualTo("13.0");
     assertThat(Feature.capability(90)).isEqualTo("9.0");
     assertThat(Feature.capability(121)).isEqualTo("12.1");
+    assertThat(Feature.thousands(701)).isEqualTo("0.7.1");
+    assertThat(Feature.thousands(1_203)).isEqualTo("1.2.3");
     assertThat(Feature.tenThousands(22_809)).isEqualTo("2.28.9");
     assertThat(Feature.tenThousands(23_007)).isEqualTo("2.30.7");
     assertThat(Feature.tenThousands(130_096)).isEqualTo("13.0.96");

@@ -182,8 +182,8 @@ class LibrarySearchTest {
   @Test
   void onlyOptionalLibrariesCanBeHidden() {
     var message =
-        "BRAID_WITHOUT must be names of nccl, cupti, cudnn, nvshmem, ucx, separated by commas, but"
-            + " contains nvrtc";
+        "BRAID_WITHOUT must be names of nccl, cupti, cudnn, nvshmem, cublas_mp, ucx, separated by"
+            + " commas, but contains nvrtc";
     assertThatThrownBy(() -> LibrarySearch.without("nccl,nvrtc")).hasMessage(message);
     assertThat(LibrarySearch.hidden(Library.NCCL, "nvrtc")).contains(message);
     assertThat(LibrarySearch.hidden(Library.NVRTC, "nvrtc")).isEmpty();

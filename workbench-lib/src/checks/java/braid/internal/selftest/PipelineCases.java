@@ -49,6 +49,7 @@ public final class PipelineCases {
                         dtype ->
                             sizes(row.pattern(), ranks).stream()
                                 .map(spec -> of(row, spec.dtype(dtype), ranks))))
+        .filter(each -> isTaken(each, ranks))
         .toList();
   }
 
@@ -60,7 +61,13 @@ public final class PipelineCases {
             row ->
                 Arrays.stream(DType.values())
                     .map(dtype -> of(row, uneven(row.pattern(), ranks).dtype(dtype), ranks)))
+        .filter(each -> isTaken(each, ranks))
         .toList();
+  }
+
+  /// Returns whether a library that multiplies takes the types of a case. Others take all.
+  private static boolean isTaken(PipelineCase each, int ranks) {
+    return !each.tuning().transport().multiplies() || isPossible(each.spec(), each.tuning(), ranks);
   }
 
   private static PipelineCase of(Capabilities.Row row, GemmSpec spec, int ranks) {
@@ -69,22 +76,30 @@ public final class PipelineCases {
   }
 
   /// Returns the problem with sizes that the transport takes. A library takes equal parts of all
-  /// ranks, and NCCL's symmetric kernels rows of a multiple of some bytes.
+  /// ranks, and NCCL's symmetric kernels rows of a multiple of some bytes. One that multiplies
+  /// takes equal parts of the weight too, and a transposed one for an all-reduce.
   static GemmSpec fitting(GemmSpec spec, Transport transport, int ranks) {
     if (!transport.isLibrary()) {
       return spec;
     }
-    int columns = transport == Transport.NCCL_SYMMETRIC ? Transport.SYMMETRIC_ALIGNMENT_BYTES : 1;
-    return new GemmSpec(
-        spec.pattern(),
-        Math.ceilDiv(spec.m(), ranks) * ranks,
-        Math.ceilDiv(spec.n(), columns) * columns,
-        Math.ceilDiv(spec.k(), columns) * columns,
-        Math.ceilDiv(spec.besideElements(), ranks) * ranks,
-        spec.dtype(),
-        spec.weightDtype(),
-        spec.outputDtype(),
-        spec.features());
+    int columns =
+        transport == Transport.NCCL_SYMMETRIC
+            ? Transport.SYMMETRIC_ALIGNMENT_BYTES
+            : transport.multiplies() ? ranks : 1;
+    var fitting =
+        new GemmSpec(
+            spec.pattern(),
+            Math.ceilDiv(spec.m(), ranks) * ranks,
+            Math.ceilDiv(spec.n(), columns) * columns,
+            Math.ceilDiv(spec.k(), columns) * columns,
+            Math.ceilDiv(spec.besideElements(), ranks) * ranks,
+            spec.dtype(),
+            spec.weightDtype(),
+            spec.outputDtype(),
+            spec.features());
+    return transport.multiplies() && spec.pattern() == Pattern.GEMM_ALL_REDUCE
+        ? fitting.transposedWeight()
+        : fitting;
   }
 
   /// Returns a problem of which every rank has a part, of another size than the next rank's.
@@ -99,7 +114,8 @@ public final class PipelineCases {
   }
 
   private static Overlap how(Capabilities.Row row, GemmSpec spec, int ranks) {
-    int splits = Math.min(SPLITS, mostSplits(spec, row.method(), ranks));
+    int most = row.transport().multiplies() ? 1 : SPLITS;
+    int splits = Math.min(most, mostSplits(spec, row.method(), ranks));
     return tuning(row.method(), splits, ranks).over(row.transport());
   }
 
@@ -182,7 +198,8 @@ public final class PipelineCases {
   /// Adds every feature and option with which a library's collectives can be planned.
   private static void addByLibrary(Capabilities.Row row, int ranks, List<PipelineCase> cases) {
     var all = new ArrayList<PipelineCase>();
-    var tuning = Overlap.of(row.method(), SPLITS).over(row.transport());
+    int splits = row.transport().multiplies() ? 1 : SPLITS;
+    var tuning = Overlap.of(row.method(), splits).over(row.transport());
     addFeaturesAndOptions(row.pattern(), tuning, ranks, all);
     all.removeIf(each -> each.tuning().transport() != row.transport());
     all.removeIf(each -> !isPossible(each.spec(), each.tuning(), ranks));

@@ -33,7 +33,9 @@ public record Programs(
     List<DType> dtypes) {
 
   public Programs {
-    pipelines = pipelines.stream().filter(Capabilities.Row::supported).toList();
+    // A library that multiplies takes few of the options that are drawn.
+    pipelines =
+        pipelines.stream().filter(row -> row.supported() && !row.transport().multiplies()).toList();
     collectives = collectives.stream().filter(Capabilities.CollectiveRow::supported).toList();
     dtypes = List.copyOf(dtypes);
   }

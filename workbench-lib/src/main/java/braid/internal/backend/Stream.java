@@ -11,6 +11,7 @@ import braid.internal.work.Reduction;
 import braid.internal.work.Transfer;
 import braid.internal.work.Work;
 import braid.model.Span;
+import braid.model.Stage;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Optional;
@@ -70,7 +71,8 @@ public interface Stream extends AutoCloseable {
   /// Lets a library enqueue work on this stream of a GPU.
   ///
   /// @param bytes number of bytes that this rank receives or sends
-  void library(Work work, long bytes, LibraryCall call);
+  /// @param flops number of operations, if the library multiplies
+  void library(Work work, Stage stage, long bytes, long flops, LibraryCall call);
 
   /// Sets `rank`'s word to this epoch and step, after all work enqueued before.
   void raise(Work work, Signals signals, int rank, int slot);

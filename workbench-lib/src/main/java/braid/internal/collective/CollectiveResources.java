@@ -7,6 +7,7 @@ import braid.internal.library.LibraryRequest;
 import braid.internal.run.Executor;
 import braid.internal.work.Operand;
 import braid.internal.work.Work;
+import braid.model.Stage;
 import braid.schedule.Buffer;
 import braid.schedule.Lane;
 import braid.schedule.Region;
@@ -60,6 +61,6 @@ record CollectiveResources(
     if (call.hostWaits()) {
       stream.synchronize(() -> "all ranks to reach " + work);
     }
-    stream.library(work, request.linkBytes(ranks), library.call(request));
+    stream.library(work, Stage.COPY, request.linkBytes(ranks), 0, library.call(request));
   }
 }

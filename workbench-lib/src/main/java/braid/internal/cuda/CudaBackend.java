@@ -7,6 +7,7 @@ import braid.internal.cuda.device.Communicators;
 import braid.internal.cuda.device.CudaDevice;
 import braid.internal.cuda.device.DeviceAccess;
 import braid.internal.cuda.device.OperandForms;
+import braid.internal.cuda.library.CublasMpProducts;
 import braid.internal.cuda.library.NcclCollectives;
 import braid.internal.cuda.library.NvshmemCollectives;
 import braid.internal.cuda.memory.CudaMemory;
@@ -35,6 +36,7 @@ import braid.model.MemoryKind;
 import braid.model.Timing;
 import braid.model.Transport;
 import braid.natives.blaslt.Lt;
+import braid.natives.cublasmp.CublasMp;
 import braid.natives.cuda.Gpu;
 import braid.schedule.Lane;
 import java.lang.foreign.Arena;
@@ -137,6 +139,7 @@ public final class CudaBackend implements Backend {
       case NCCL_KERNELS -> CudaMemory.missingNccl();
       case NCCL_COPY_ENGINE, NCCL_SYMMETRIC -> memory.missing(MemoryKind.NCCL);
       case NVSHMEM_PUTS -> memory.missing(MemoryKind.NVSHMEM);
+      case CUBLASMP -> CudaMemory.missingNccl().or(CublasMp::missing);
     };
   }
 
@@ -155,6 +158,7 @@ public final class CudaBackend implements Backend {
       case NCCL_KERNELS -> nccl(Communicators.Policy.MULTIPROCESSORS, meeting);
       case NCCL_COPY_ENGINE -> nccl(Communicators.Policy.COPY_ENGINES, meeting);
       case NCCL_SYMMETRIC -> nccl(Communicators.Policy.WINDOWS, meeting);
+      case CUBLASMP -> new CublasMpProducts(communicators, waits, meeting);
       case NVSHMEM_PUTS -> {
         var members = meeting.get();
         yield new NvshmemCollectives(memory.nvshmem(members), members.place(), members.ranks());

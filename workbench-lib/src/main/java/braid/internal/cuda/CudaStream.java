@@ -150,7 +150,12 @@ final class CudaStream implements Stream {
         switch (lane.transport()) {
           case WORKERS -> workerCopies.of(lane.workers(), transfer);
           case ONE_KERNEL -> workerCopies.of(LONE_COPY_WORKERS, transfer);
-          case COPY_ENGINE, NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS ->
+          case COPY_ENGINE,
+              NCCL_KERNELS,
+              NCCL_COPY_ENGINE,
+              NCCL_SYMMETRIC,
+              NVSHMEM_PUTS,
+              CUBLASMP ->
               byCopyEngine(transfer);
         });
   }
@@ -315,8 +320,8 @@ final class CudaStream implements Stream {
   }
 
   @Override
-  public void library(Work work, long bytes, LibraryCall call) {
-    enqueue(work, Stage.COPY, bytes, 0, call::enqueue);
+  public void library(Work work, Stage stage, long bytes, long flops, LibraryCall call) {
+    enqueue(work, stage, bytes, flops, call::enqueue);
   }
 
   @Override

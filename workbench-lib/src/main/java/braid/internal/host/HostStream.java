@@ -77,7 +77,13 @@ final class HostStream implements Stream {
     this.mover =
         switch (lane.transport()) {
           // A library runs no copies of the host.
-          case COPY_ENGINE, NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS -> engine;
+          case COPY_ENGINE,
+              NCCL_KERNELS,
+              NCCL_COPY_ENGINE,
+              NCCL_SYMMETRIC,
+              NVSHMEM_PUTS,
+              CUBLASMP ->
+              engine;
           case WORKERS -> new CopyWorkers(lane.workers(), rank + "-" + name, engine, waits, cores);
           case ONE_KERNEL -> new CopyWorkers(1, rank + "-" + name, engine, waits, cores);
         };
@@ -240,7 +246,7 @@ final class HostStream implements Stream {
   }
 
   @Override
-  public void library(Work work, long bytes, LibraryCall call) {
+  public void library(Work work, Stage stage, long bytes, long flops, LibraryCall call) {
     throw new IllegalStateException("no library works on a stream of the host: " + work);
   }
 

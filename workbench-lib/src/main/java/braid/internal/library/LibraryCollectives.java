@@ -23,6 +23,12 @@ public interface LibraryCollectives extends AutoCloseable {
   /// Returns the work to enqueue. Throws if the library does not have the collective.
   LibraryCall call(LibraryRequest request);
 
+  /// Returns the work of a multiplication with its collective. Only a library that multiplies has
+  /// it ([braid.model.Transport#multiplies]).
+  default LibraryCall call(LibraryProduct product) {
+    throw new IllegalArgumentException("this library multiplies nothing: " + product);
+  }
+
   /// Aborts calls in flight, because ranks may be at different calls. Not usable afterwards.
   void abort();
 

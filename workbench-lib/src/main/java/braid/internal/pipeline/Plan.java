@@ -5,6 +5,7 @@ import braid.internal.backend.Event;
 import braid.internal.backend.Executable;
 import braid.internal.backend.Signals;
 import braid.internal.backend.Stream;
+import braid.internal.library.LibraryProduct;
 import braid.internal.library.LibraryRequest;
 import braid.internal.library.TensorPart;
 import braid.internal.rank.Closing;
@@ -14,6 +15,7 @@ import braid.internal.resource.SymmetricMemory;
 import braid.internal.resource.SymmetricSource;
 import braid.internal.run.Executor;
 import braid.internal.run.Link;
+import braid.internal.run.WholeOperation;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
@@ -26,6 +28,7 @@ import braid.model.Overlap;
 import braid.model.Place;
 import braid.model.Problem;
 import braid.model.Scales;
+import braid.model.Stage;
 import braid.schedule.Buffer;
 import braid.schedule.Goal;
 import braid.schedule.Lane;
@@ -321,8 +324,33 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
     var request = request(call);
     stream.library(
         work,
+        Stage.COPY,
         request.linkBytes(place.size()),
+        0,
         Objects.requireNonNull(libraries).of(call.lane().transport()).call(request));
+  }
+
+  @Override
+  public void call(WholeOperation operation, Stream stream, Work work) {
+    var call = operation.call();
+    var gemm = operation.gemm();
+    var product =
+        new LibraryProduct(
+            call.collective(),
+            matrix(operation.input()),
+            matrix(gemm.weight()),
+            matrix(operation.output()));
+    var tile = gemm.tiles().getFirst();
+    stream.library(
+        work,
+        Stage.GEMM,
+        request(call).linkBytes(place.size()),
+        2 * tile.input().rows() * tile.input().columns() * tile.output().columns(),
+        Objects.requireNonNull(libraries).of(call.lane().transport()).call(product));
+  }
+
+  private Matrix matrix(Region region) {
+    return Executor.matrix(region, memory(region.buffer(), region.rank()));
   }
 
   private LibraryRequest request(Step.LibraryCall call) {
@@ -371,8 +399,7 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
 
   /// Returns the matrix of a part.
   Matrix matrix(Part part) {
-    var region = schedule.port(part.port()).orElseThrow().on(place.rank());
-    return Executor.matrix(region, memory(region.buffer(), region.rank()));
+    return matrix(schedule.port(part.port()).orElseThrow().on(place.rank()));
   }
 
   /// Returns this rank's memory that iterations write: all buffers except the given parts.

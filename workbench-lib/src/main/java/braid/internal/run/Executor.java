@@ -56,6 +56,11 @@ public final class Executor {
 
     /// Enqueues a library's collective on a stream.
     void call(Step.LibraryCall call, Stream stream, Work work);
+
+    /// Enqueues a library's multiplication with its collective on a stream.
+    default void call(WholeOperation operation, Stream stream, Work work) {
+      throw new IllegalStateException("no library multiplies here: " + operation);
+    }
   }
 
   private final Schedule schedule;
@@ -64,6 +69,7 @@ public final class Executor {
   private final Supplier<String> label;
   private final Scales scales;
   private final Map<String, Integer> slots = new HashMap<>();
+  private final Optional<WholeOperation> whole;
   private final List<Runnable> steps = new ArrayList<>();
   private @Nullable Labels labels;
   private Event[] marks = {};
@@ -77,6 +83,7 @@ public final class Executor {
     this.label = label;
     this.schedule = schedule;
     this.rank = rank;
+    this.whole = WholeOperation.of(schedule.steps(rank));
     int slot = 0;
     for (var flag : schedule.flags()) {
       slots.put(flag.name(), slot);
@@ -112,6 +119,12 @@ public final class Executor {
     var stream = Objects.requireNonNull(resources.lanes().get(step.lane()));
     var work =
         new Work(step.chunk(), () -> text(step) + " of " + label.get(), () -> shortName(step));
+    if (whole.isPresent() && whole.get().includes(step)) {
+      var operation = whole.get();
+      return operation.last().equals(step)
+          ? () -> resources.call(operation, stream, work)
+          : () -> {};
+    }
     return switch (step) {
       case Step.Copy copy -> copy(copy, stream, work);
       case Step.Recode recode -> {

@@ -43,12 +43,12 @@ public record CollectiveSpec(
     public static final LibraryNeeds NONE = new LibraryNeeds(false, false, false);
 
     /// Returns the needs of calls by a library that has connected the ranks. Copy engines,
-    /// symmetric kernels and puts wait for late ranks in ways that nothing can abort, and puts do
-    /// not tell the ranks that they have arrived.
+    /// symmetric kernels, cuBLASMp and puts wait for late ranks in ways that nothing can abort, and
+    /// puts do not tell the ranks that they have arrived.
     static LibraryNeeds connected(Transport transport) {
       return switch (transport) {
         case COPY_ENGINE, WORKERS, ONE_KERNEL, NCCL_KERNELS -> NONE;
-        case NCCL_COPY_ENGINE, NCCL_SYMMETRIC -> new LibraryNeeds(true, false, false);
+        case NCCL_COPY_ENGINE, NCCL_SYMMETRIC, CUBLASMP -> new LibraryNeeds(true, false, false);
         case NVSHMEM_PUTS -> new LibraryNeeds(true, false, true);
       };
     }

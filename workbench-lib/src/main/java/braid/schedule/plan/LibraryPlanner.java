@@ -31,12 +31,15 @@ import java.util.stream.IntStream;
 /// rows of all ranks, by rank. The multiplication reads or writes them there. An all-reduce divides
 /// nothing, so its chunks are consecutive rows of the output.
 ///
+/// A library that multiplies too runs the call and the multiplication as one, when the later of the
+/// two begins.
+///
 /// Sums of the library are in the type of partial sums; the rank finishes them like those of
 /// copies. If there is nothing to finish, the library writes the output itself.
 final class LibraryPlanner {
   private final Schedule.Builder builder;
   private final GemmSpec spec;
-  private final Method method;
+  private final boolean multipliesAfter;
   private final int ranks;
   private final Multiplication gemm;
   private final Chunks chunks;
@@ -63,7 +66,7 @@ final class LibraryPlanner {
   LibraryPlanner(Schedule.Builder builder, GemmSpec spec, Overlap overlap, int ranks) {
     this.builder = builder;
     this.spec = spec;
-    this.method = overlap.method();
+    this.multipliesAfter = overlap.method() == Method.UNFUSED || overlap.transport().multiplies();
     this.ranks = ranks;
     this.chunks = Chunks.of(spec, overlap, ranks);
     this.symmetric = LibraryLane.needsSymmetric(overlap.transport());
@@ -157,8 +160,7 @@ final class LibraryPlanner {
   /// ```
   private void gather(Program program, Optional<Buffer> gathered) {
     int rank = program.rank();
-    boolean unfused = method == Method.UNFUSED;
-    if (!unfused) {
+    if (!multipliesAfter) {
       program.gemm(
           gemm.turn(0),
           0,
@@ -169,7 +171,7 @@ final class LibraryPlanner {
     }
     for (int chunk = 0; chunk < chunks.count(); chunk++) {
       int current = chunk;
-      int piece = unfused ? 0 : chunk + 1;
+      int piece = multipliesAfter ? 0 : chunk + 1;
       library.call(
           program,
           chunk,
@@ -177,7 +179,7 @@ final class LibraryPlanner {
           Collective.ALL_GATHER,
           sent.on(rank, own(rank, current)),
           all(rank, current));
-      if (!unfused) {
+      if (!multipliesAfter) {
         var tiles =
             IntStream.range(0, ranks)
                 .filter(source -> source != rank)
@@ -190,7 +192,7 @@ final class LibraryPlanner {
         program.gemm(gemm.turn(piece), piece, tiles, gemm.weight(rank), gemm.finish(false));
       }
     }
-    if (unfused) {
+    if (multipliesAfter) {
       gemm.multiplyAfter(comm, program, received);
     }
     gathered.ifPresent(result -> program.copy(lane(), Step.NO_CHUNK, inOrder(rank, result)));
@@ -286,7 +288,7 @@ final class LibraryPlanner {
   private void beside(Program program, Collective collective) {
     int rank = program.rank();
     library.call(program, 0, 0, collective, sent.on(rank), received.on(rank));
-    if (method == Method.UNFUSED) {
+    if (multipliesAfter) {
       gemm.multiplyAfter(comm, program, input);
     } else {
       gemm.multiplyBeside(program, input);

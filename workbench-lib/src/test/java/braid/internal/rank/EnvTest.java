@@ -105,7 +105,7 @@ class EnvTest {
           BRAID_BACKEND         | gpu   | BRAID_BACKEND must be one of auto, host, cuda but was gpu; try host
           BRAID_WORKER_COPIES   | tma   | BRAID_WORKER_COPIES must be bulk or loads but was tma
           BRAID_SHARE_GPUS      | yes   | BRAID_SHARE_GPUS must be 1 or 0 but was yes
-          BRAID_WITHOUT         | nvrtc | BRAID_WITHOUT must be names of nccl, cupti, cudnn, nvshmem, ucx, separated by commas, but contains nvrtc
+          BRAID_WITHOUT         | nvrtc | BRAID_WITHOUT must be names of nccl, cupti, cudnn, nvshmem, cublas_mp, ucx, separated by commas, but contains nvrtc
           BRAID_ATTENTION       | flash | BRAID_ATTENTION must be one of auto, cudnn, own but was flash
           BRAID_LINK            | fast  | a link must be written bandwidth,latency or unlimited but was fast; bandwidth in GB/s, GiB/s, Gb/s or Gbps (also K, M, T), latency in ns, us, µs, ms or s, for example 0.25GB/s,20us
           """)

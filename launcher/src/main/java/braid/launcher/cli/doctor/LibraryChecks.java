@@ -29,7 +29,8 @@ final class LibraryChecks {
               Library.NCCL, new LibraryCheck("nccl", "NCCL", false),
               Library.CUPTI, new LibraryCheck("cupti", "CUPTI", false),
               Library.NVML, new LibraryCheck("nvml", "NVML", false),
-              Library.NVSHMEM, new LibraryCheck("nvshmem", "NVSHMEM", false)));
+              Library.NVSHMEM, new LibraryCheck("nvshmem", "NVSHMEM", false),
+              Library.CUBLAS_MP, new LibraryCheck("cublas_mp", "cuBLASMp", false)));
 
   private LibraryChecks() {}
 

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.natives.cublasmp;
+
+import org.jspecify.annotations.NullMarked;
