@@ -60,6 +60,10 @@ record SelfTestPlan(
                 row.transport().toString(),
                 row.kind(),
                 row.note()));
+      } else if (row.transport().multiplies()) {
+        dtypes.stream()
+            .filter(dtype -> !row.transport().multiplies(dtype))
+            .forEach(dtype -> unsupported.add(notMultiplied(row, dtype)));
       }
     }
     for (var row : collectives) {
@@ -78,6 +82,17 @@ record SelfTestPlan(
       }
     }
     return unsupported;
+  }
+
+  private static Row notMultiplied(Capabilities.Row row, DType dtype) {
+    return Row.notAvailable(
+        new Configuration(
+            row.pattern().toString(),
+            row.method().toString(),
+            row.transport().toString(),
+            row.kind().toString(),
+            dtype.toString()),
+        "%s does not multiply %s; take over(COPY_ENGINE)".formatted(row.transport(), dtype));
   }
 
   private static Row notAdded(Capabilities.CollectiveRow row, Transport library, DType dtype) {

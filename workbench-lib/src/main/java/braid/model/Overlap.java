@@ -517,8 +517,9 @@ public record Overlap(
               .formatted(transport));
     }
     var dtype = spec.dtype();
-    boolean multiplied = dtype == DType.FP32 || dtype == DType.FP16 || dtype == DType.BF16;
-    if (!multiplied || spec.weightDtype() != dtype || spec.outputDtype() != dtype) {
+    if (!transport.multiplies(dtype)
+        || spec.weightDtype() != dtype
+        || spec.outputDtype() != dtype) {
       throw new BraidException(
           "over %s input, weight and output must have one type of fp32, bf16 and fp16 but had %s, %s and %s; take over(COPY_ENGINE)"
               .formatted(transport, dtype, spec.weightDtype(), spec.outputDtype()));

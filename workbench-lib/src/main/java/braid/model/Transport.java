@@ -52,6 +52,15 @@ public enum Transport {
     return this == CUBLASMP;
   }
 
+  /// Returns whether one call of the library multiplies numbers of a type too.
+  public boolean multiplies(DType type) {
+    return multiplies()
+        && switch (type) {
+          case FP32, BF16, FP16 -> true;
+          case TF32, FP8_E4M3, FP8_E5M2 -> false;
+        };
+  }
+
   /// Returns the only kind of symmetric memory that it reaches; empty if it reaches every kind.
   public Optional<MemoryKind> memory() {
     return switch (this) {

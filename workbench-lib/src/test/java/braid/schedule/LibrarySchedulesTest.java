@@ -69,6 +69,19 @@ class LibrarySchedulesTest {
     }
   }
 
+  @Test
+  void attentionByALibraryThatMultipliesIsRefused() {
+    assertThatThrownBy(
+            () ->
+                Schedule.of(
+                    AttentionSpec.of(24, 4, 8),
+                    ContextParallel.allGatherKv().over(Transport.CUBLASMP),
+                    2))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "attention does not exist over cublasmp, which exchanges in multiplications only; take over(NCCL_KERNELS)");
+  }
+
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 8})
   void attentionGathersKeysByALibrary(int ranks) {
@@ -88,7 +101,7 @@ class LibrarySchedulesTest {
         if (!AttentionOracle.canDivide(masked, ranks)) {
           continue;
         }
-        for (var library : LIBRARIES) {
+        for (var library : LIBRARIES.stream().filter(each -> !each.multiplies()).toList()) {
           for (var tuning :
               List.of(
                   ContextParallel.unfused(),

@@ -103,6 +103,9 @@ public record CommunicationCase(
       }
     }
     for (var transport : Transport.values()) {
+      if (transport.multiplies()) {
+        continue; // copies and multiplication are one call
+      }
       var run = new ArrayList<PipelineCase>();
       for (var each : PipelineCases.quick(pipelines, ranks)) {
         if (each.tuning().transport() == transport && each.dtype() == DTYPE) {
