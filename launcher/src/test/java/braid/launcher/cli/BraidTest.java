@@ -550,6 +550,7 @@ class BraidTest {
             "cudnn",
             "nvml",
             "nvshmem",
+            "cublas_mp",
             "ucx",
             "nvtx",
             "gpus",
