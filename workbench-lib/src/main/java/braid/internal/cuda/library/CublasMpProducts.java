@@ -60,7 +60,12 @@ public final class CublasMpProducts implements LibraryCollectives {
     this.waits = waits;
     this.rendezvous = rendezvous;
     this.epoch = waits.epoch();
-    this.lease = communicators.lease(rendezvous.get(), Communicators.Policy.WINDOWS);
+    try {
+      this.lease = communicators.lease(rendezvous.get(), Communicators.Policy.WINDOWS);
+    } catch (RuntimeException | Error e) {
+      IN_USE.set(false);
+      throw e;
+    }
   }
 
   @Override
