@@ -119,7 +119,8 @@ public record Overlap(
         }
       }
       case WORKERS -> within("workers", workers, 1, MAX_WORKERS, DEFAULT_WORKERS);
-      case ONE_KERNEL, NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS, CUBLASMP -> {
+      case CUBLASMP -> within("workers", workers, 0, MAX_WORKERS, 0);
+      case ONE_KERNEL, NCCL_KERNELS, NCCL_COPY_ENGINE, NCCL_SYMMETRIC, NVSHMEM_PUTS -> {
         if (workers != 0) {
           throw new BraidException(
               "workers must be 0 over %s, which takes as many as its bytes need, but were %d; leave workers(...) out"
@@ -350,7 +351,7 @@ public record Overlap(
   }
 
   /// Sets the number of compute units per rank that communicate (SMs, on a GPU); only over
-  /// [Transport#WORKERS].
+  /// [Transport#WORKERS], and over [Transport#CUBLASMP], which chooses itself by default.
   @Override
   public Overlap workers(int count) {
     return with(draft -> draft.workers = count);

@@ -339,7 +339,8 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
             call.collective(),
             matrix(operation.input()),
             matrix(gemm.weight()),
-            matrix(operation.output()));
+            matrix(operation.output()),
+            call.lane().workers());
     var tile = gemm.tiles().getFirst();
     stream.library(
         work,

@@ -146,7 +146,8 @@ final class SimulatedRun {
     return switch (lane.transport()) {
       case COPY_ENGINE, WORKERS, NCCL_COPY_ENGINE, NVSHMEM_PUTS -> lane.workers();
       case ONE_KERNEL -> Math.max(1, units / share);
-      case NCCL_KERNELS, CUBLASMP -> Math.max(1, units * 24 / 132);
+      case NCCL_KERNELS -> Math.max(1, units * 24 / 132);
+      case CUBLASMP -> lane.workers() > 0 ? lane.workers() : Math.max(1, units * 24 / 132);
       case NCCL_SYMMETRIC -> Math.max(1, units * 5 / 132);
     };
   }

@@ -175,6 +175,15 @@ class WholeOperationTest {
   }
 
   @Test
+  void workersReachTheCall() {
+    var schedule = Schedule.of(SCATTERING, BY_LIBRARY.workers(8), 2);
+    assertThat(only(schedule, 1).call().lane().workers()).isEqualTo(8);
+    assertThatThrownBy(() -> BY_LIBRARY.workers(129))
+        .isInstanceOf(BraidException.class)
+        .hasMessage("workers must be 0..128 but was 129; try workers(0)");
+  }
+
+  @Test
   void otherLibrariesRunTheCollectiveAlone() {
     var schedule = Schedule.of(SCATTERING, Overlap.pipelined(1).over(Transport.NCCL_KERNELS), 2);
     assertThat(WholeOperation.of(schedule.steps(0))).isEmpty();

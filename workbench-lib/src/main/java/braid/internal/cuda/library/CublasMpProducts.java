@@ -138,7 +138,7 @@ public final class CublasMpProducts implements LibraryCollectives {
         type(input.dtype()),
         weight.transposed(),
         CublasMp.Algorithm.DEFAULT,
-        0);
+        product.workers());
   }
 
   private static Matrix contiguous(String name, Matrix matrix) {
