@@ -265,13 +265,15 @@ final class Grid {
   }
 
   /// Returns whether a search tries a tuning, if a library moves its bytes: one that is available,
-  /// in the memory of the pipeline, with methods that it has.
+  /// in the memory of the pipeline, with methods that it has. One that multiplies is tried if it is
+  /// named.
   private boolean isOffered(Problem problem, Tuning tuning) {
     var transport = tuning.transport();
     var context = group.context();
     var wanted = kind == null ? context.env().memory() : kind;
     return !transport.isLibrary()
-        || (problem instanceof GemmSpec spec
+        || (!transport.multiplies() // not tried on GPUs
+            && problem instanceof GemmSpec spec
             && tuning instanceof Overlap overlap
             && transport.unsupported(spec.pattern(), overlap.method()).isEmpty()
             && (wanted == MemoryKind.AUTO || transport.memory().map(wanted::equals).orElse(true))

@@ -1,6 +1,7 @@
 package braid.bench;
 
 import braid.ProcessGroup;
+import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
@@ -182,12 +183,21 @@ public record GemmWorkload(
   @Override
   public boolean isPossible(Form form) {
     var tuning = form.tuning().require(Overlap.class, spec);
-    if (spec.m() < tuning.splits() || (tuning.transport().multiplies() && tuning.replayed())) {
+    if (spec.m() < tuning.splits() || (tuning.transport().multiplies() && !isTaken(tuning))) {
       return false;
     }
     boolean equalParts =
         spec.pattern() == Pattern.GEMM_ALL_REDUCE || spec.m() % (ranks * tuning.splits()) == 0;
     return !tuning.transport().isLibrary() || equalParts;
+  }
+
+  private boolean isTaken(Overlap tuning) {
+    try {
+      tuning.check(spec, ranks);
+      return true;
+    } catch (BraidException _) {
+      return false;
+    }
   }
 
   @Override

@@ -20,7 +20,8 @@ import java.util.stream.Collectors;
 /// @param boundaries rows of the largest part at which to split, from 0 to its end; empty to split
 ///   evenly
 /// @param streams number of streams that the chunks' GEMMs use in turn
-/// @param workers compute units per rank that communicate; 0 for copy engines and one kernel
+/// @param workers compute units per rank that communicate; 0 for copy engines, one kernel and most
+///   libraries
 /// @param replayed true to record an iteration once and replay it (as a graph, if the backend has
 ///   graphs), instead of enqueuing its steps each time
 /// @param symmetricOutput true to put the output into symmetric memory, where peers can write it

@@ -10,7 +10,8 @@ import braid.model.Transport;
 ///
 /// @param yielding true if other lanes of the rank have priority
 /// @param transport transport of its copies between ranks, or the library of its calls
-/// @param workers number of compute units of the transport; 0 except over [Transport#WORKERS]
+/// @param workers number of compute units of the transport; 0 except over [Transport#WORKERS] and
+///   [Transport#CUBLASMP]
 /// @param reserved number of compute units that its multiplications leave to other lanes
 public record Lane(
     String name, Role role, boolean yielding, Transport transport, int workers, int reserved) {

@@ -9,12 +9,14 @@ import braid.natives.nccl.NcclCommunicator;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 
-/// One rank's use of cuBLASMp over a communicator: a handle and two grids. The library supports one
-/// per process and GPU. Every rank opens and closes it, its products and their workspaces in the
-/// same order. Closed before the communicator. For one thread.
+/// One rank's use of cuBLASMp over a communicator: two grids, and the handle that all communicators
+/// of a GPU share. Every rank opens and closes it, its products and their workspaces in the same
+/// order. Closed before the communicator. For one thread.
 public final class CublasMp implements AutoCloseable {
   /// Collective of a product.
   public enum Operation {
@@ -104,6 +106,54 @@ public final class CublasMp implements AutoCloseable {
     }
   }
 
+  /// Handle of a GPU, with the stream that it is directed to. The library supports one per process
+  /// and GPU.
+  private static final class Handle {
+    private record Gpu(CublasMpCalls calls, String place) {}
+
+    private static final Map<Gpu, Handle> OPEN = new HashMap<>();
+
+    final long address;
+    long stream;
+    private final Gpu gpu;
+    private int users;
+
+    private Handle(Gpu gpu, long address, long stream) {
+      this.gpu = gpu;
+      this.address = address;
+      this.stream = stream;
+    }
+
+    static Handle open(CublasMpCalls calls, String place, long stream) {
+      synchronized (OPEN) {
+        var handle =
+            OPEN.computeIfAbsent(
+                new Gpu(calls, place),
+                gpu ->
+                    new Handle(
+                        gpu,
+                        create(
+                            place,
+                            "cublasMpCreate",
+                            slot -> (int) calls.create.invokeExact(slot, stream)),
+                        stream));
+        handle.users++;
+        return handle;
+      }
+    }
+
+    void close() {
+      synchronized (OPEN) {
+        users--;
+        if (users == 0) {
+          OPEN.remove(gpu);
+          CublasMpCalls.call(
+              "cublasMpDestroy", gpu.place(), () -> (int) gpu.calls().destroy.invokeExact(address));
+        }
+      }
+    }
+  }
+
   private static final int COLUMN_MAJOR = 0;
   private static final int ROW_MAJOR = 1;
 
@@ -113,10 +163,9 @@ public final class CublasMp implements AutoCloseable {
   private final Runnable makeCurrent;
   private final ReleaseStack releases = new ReleaseStack();
   private final List<Product> products = new ArrayList<>();
-  private final long handle;
+  private final Handle handle;
   private final long columnGrid;
   private final long rowGrid;
-  private long stream;
   private boolean closed;
 
   private CublasMp(
@@ -127,15 +176,13 @@ public final class CublasMp implements AutoCloseable {
       String place,
       Runnable makeCurrent) {
     this.calls = calls;
-    this.stream = stream;
     this.ranks = ranks;
     this.place = place;
     this.makeCurrent = makeCurrent;
     makeCurrent.run();
     try {
-      long created = create("cublasMpCreate", slot -> (int) calls.create.invokeExact(slot, stream));
-      releases.push(() -> call("cublasMpDestroy", () -> (int) calls.destroy.invokeExact(created)));
-      handle = created;
+      handle = Handle.open(calls, place, stream);
+      releases.push(handle::close);
       columnGrid = grid(ranks, 1, COLUMN_MAJOR, communicator);
       rowGrid = grid(1, ranks, ROW_MAJOR, communicator);
     } catch (RuntimeException | Error e) {
@@ -164,7 +211,8 @@ public final class CublasMp implements AutoCloseable {
     }
   }
 
-  /// Creates the handle and the grids, of all ranks of the communicator.
+  /// Creates the grids, and the handle of the GPU if there is none, of all ranks of the
+  /// communicator.
   public static CublasMp open(NcclCommunicator communicator, GpuStream stream) {
     var gpu = communicator.gpu();
     return open(
@@ -211,14 +259,14 @@ public final class CublasMp implements AutoCloseable {
 
   /// Directs the handle to a stream.
   void direct(long next) {
-    if (next != stream) {
-      call("cublasMpSetStream", () -> (int) calls.setStream.invokeExact(handle, next));
-      stream = next;
+    if (next != handle.stream) {
+      call("cublasMpSetStream", () -> (int) calls.setStream.invokeExact(handle.address, next));
+      handle.stream = next;
     }
   }
 
   long handle() {
-    return handle;
+    return handle.address;
   }
 
   long grid(ProductLayout.Grid grid) {
@@ -259,9 +307,13 @@ public final class CublasMp implements AutoCloseable {
   }
 
   long create(String name, Creation creation) {
+    return create(place, name, creation);
+  }
+
+  private static long create(String place, String name, Creation creation) {
     try (var arena = Arena.ofConfined()) {
       var slot = arena.allocate(JAVA_LONG);
-      call(name, () -> creation.run(slot));
+      CublasMpCalls.call(name, place, () -> creation.run(slot));
       return slot.get(JAVA_LONG, 0);
     }
   }

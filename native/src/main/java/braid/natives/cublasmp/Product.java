@@ -186,12 +186,12 @@ public final class Product implements AutoCloseable {
     if (workspaceBytes == 0) {
       return;
     }
-    long grid = library.grid(ProductLayout.Grid.ROW);
+    long grid = library.grid(layout.output().grid());
     CublasMpCalls.call(
         "cublasMpBufferRegister",
         library.place(),
-        "use NcclMemory on every rank: without a registered workspace cuBLASMp would"
-            + " silently not overlap",
+        "without a registered workspace cuBLASMp would silently not overlap; take"
+            + " over(COPY_ENGINE)",
         () -> (int) calls.register.invokeExact(grid, workspace, workspaceBytes));
     releases.push(
         () ->

@@ -119,7 +119,7 @@ public final class Libraries {
         List.of("libcublasmp.so.0"),
         List.of(),
         List.of(),
-        "pip install nvidia-cublasmp-cu13"),
+        "pip install -U nvidia-cublasmp-cu13"),
     NVTX(
         "NVTX",
         List.of("libnvtx3interop.so.1"),
@@ -196,7 +196,7 @@ public final class Libraries {
       return Arrays.stream(values()).filter(each -> each.name().equalsIgnoreCase(name)).findFirst();
     }
 
-    /// Returns how to get it: `pip install nvidia-cublasmp-cu13`.
+    /// Returns how to get it: `pip install -U nvidia-cublasmp-cu13`.
     public String remedy() {
       return remedy;
     }

@@ -92,6 +92,8 @@ class CublasMpTest {
       product.use(65_536);
       product.enqueue(1001, 1002, 1003, STREAM);
     }
+    // The workspace belongs to the output's grid.
+    int outputGrid = operation == Operation.ALL_GATHER ? 2 : 3;
     var calls =
         """
         create stream 81 -> 1
@@ -103,10 +105,10 @@ class CublasMpTest {
         matmul compute 68 -> 7
         %s
         sizes 1 7 %s alpha 1 A 0 1 1 4 B 0 1 1 5 beta 0 C 0 1 1 0 D 0 1 1 6
-        register 65536 bytes 4096 grid 3
+        register 65536 bytes 4096 grid %s
         multiply 1 7 %s alpha 1 A 1001 1 1 4 B 1002 1 1 5 beta 0 C 0 1 1 0 D 1003 1 1 6 \
         device 65536 bytes 4096 host some bytes 64
-        deregister 65536 grid 3
+        deregister 65536 grid %s
         destroy matmul 7
         destroy matrix 6
         destroy matrix 5
@@ -126,7 +128,9 @@ class CublasMpTest {
                 typeNumber,
                 attributes(attributes),
                 sizes,
-                sizes);
+                outputGrid,
+                sizes,
+                outputGrid);
     assertThat(record).hasContent(calls);
   }
 
@@ -192,7 +196,7 @@ class CublasMpTest {
             "destroy matrix 10",
             "destroy matrix 9",
             "destroy matrix 8",
-            "deregister 65536 grid 3",
+            "deregister 65536 grid 2",
             "destroy matmul 7",
             "destroy matrix 6",
             "destroy matrix 5",
@@ -279,7 +283,7 @@ class CublasMpTest {
           .isInstanceOf(IllegalStateException.class)
           .hasMessage("the product on GPU 1 (rank 1) is closed");
     }
-    assertThat(calls("multiply", "register")).containsExactly("register 65536 bytes 4096 grid 3");
+    assertThat(calls("multiply", "register")).containsExactly("register 65536 bytes 4096 grid 2");
     assertThat(calls("destroy matmul")).hasSize(1);
   }
 
@@ -320,7 +324,7 @@ class CublasMpTest {
     assertThatThrownBy(stub::calls)
         .isInstanceOf(BraidNativeMissing.class)
         .hasMessage(
-            "cuBLASMp must be 0.8 or later but was 0.7.1; pip install nvidia-cublasmp-cu13");
+            "cuBLASMp must be 0.8 or later but was 0.7.1; pip install -U nvidia-cublasmp-cu13");
   }
 
   /// Its function that returns the version takes other arguments, so it is not called.
@@ -330,7 +334,7 @@ class CublasMpTest {
     assertThatThrownBy(stub::calls)
         .isInstanceOf(BraidNativeMissing.class)
         .hasMessage(
-            "cuBLASMp must be 0.8 or later but has no cublasMpBufferRegister; pip install nvidia-cublasmp-cu13");
+            "cuBLASMp must be 0.8 or later but has no cublasMpBufferRegister; pip install -U nvidia-cublasmp-cu13");
   }
 
   @Test
@@ -373,12 +377,29 @@ class CublasMpTest {
           .isInstanceOf(GpuError.class)
           .hasMessage(
               "cublasMpBufferRegister failed: CUBLASMP_STATUS_NOT_SUPPORTED (status 7) on GPU 1"
-                  + " (rank 1); use NcclMemory on every rank: without a registered"
-                  + " workspace cuBLASMp would silently not overlap");
+                  + " (rank 1); without a registered workspace cuBLASMp would silently not"
+                  + " overlap; take over(COPY_ENGINE)");
       assertThatThrownBy(() -> product.enqueue(1, 2, 3, STREAM))
           .isInstanceOf(IllegalStateException.class);
     }
     assertThat(calls("deregister", "multiply")).isEmpty();
+  }
+
+  /// The library supports one handle per process and GPU.
+  @Test
+  void communicatorsOfAGpuShareItsHandle() throws Exception {
+    var calls = stub().calls();
+    try (var first = CublasMp.open(calls, COMMUNICATOR, STREAM, 2, PLACE, () -> {})) {
+      try (var second = CublasMp.open(calls, COMMUNICATOR + 1, STREAM, 2, PLACE, () -> {})) {
+        assertThat(second.handle()).isEqualTo(first.handle());
+        second.direct(STREAM + 1);
+      }
+      assertThat(calls("destroy 1")).isEmpty();
+      first.direct(STREAM);
+      assertThat(calls("create")).hasSize(1);
+    }
+    assertThat(calls("stream")).hasSize(2);
+    assertThat(calls("destroy 1")).hasSize(1);
   }
 
   @Test

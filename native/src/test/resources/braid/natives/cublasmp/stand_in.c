@@ -2,11 +2,12 @@
 // multiplies by cuBLAS, one after the other, as the descriptors say. With it a host with GPUs runs
 // Braid's whole path without cuBLASMp:
 //
-//   gcc -shared -fPIC -O2 -o FOLDER/libcublasmp.so.0 stand_in.c -ldl
+//   gcc -shared -fPIC -O2 -o FOLDER/libcublasmp.so.0 stand_in.c -ldl -pthread
 //   BRAID_LIBRARIES=cublas_mp=FOLDER braid selftest -n 2 --only all-gather-gemm
 //
 // It wants each rank's part in one block, as tensor parallelism has it, and refuses the rest.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,14 +56,14 @@ static int (*all_reduce)(const void *, void *, size_t, int, int, void *, void *)
 static int (*window_register)(void *, void *, size_t, void **, int);
 static int (*window_deregister)(void *, void *);
 
-static int load(void) {
-  if (blas_multiply != NULL) {
-    return SUCCESS;
-  }
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int loaded;
+
+static void load_once(void) {
   void *blas = dlopen(BLAS, RTLD_NOW);
   void *nccl = dlopen(NCCL, RTLD_NOW);
   if (blas == NULL || nccl == NULL) {
-    return EXECUTION_FAILED;
+    return;
   }
   *(void **)&blas_create = dlsym(blas, "cublasCreate_v2");
   *(void **)&blas_destroy = dlsym(blas, "cublasDestroy_v2");
@@ -73,10 +74,8 @@ static int load(void) {
   *(void **)&window_register = dlsym(nccl, "ncclCommWindowRegister");
   *(void **)&window_deregister = dlsym(nccl, "ncclCommWindowDeregister");
   *(void **)&blas_multiply = dlsym(blas, "cublasGemmEx");
-  return blas_create && blas_destroy && blas_stream && blas_multiply && all_gather &&
-                 reduce_scatter && all_reduce && window_register && window_deregister
-             ? SUCCESS
-             : EXECUTION_FAILED;
+  loaded = blas_create && blas_destroy && blas_stream && blas_multiply && all_gather &&
+           reduce_scatter && all_reduce && window_register && window_deregister;
 }
 
 int cublasMpGetVersion(int *version) {
@@ -85,7 +84,8 @@ int cublasMpGetVersion(int *version) {
 }
 
 int cublasMpCreate(Handle **handle, void *stream) {
-  if (load() != SUCCESS) {
+  pthread_once(&once, load_once);
+  if (!loaded) {
     return EXECUTION_FAILED;
   }
   Handle *made = calloc(1, sizeof *made);
@@ -128,7 +128,8 @@ int cublasMpGridDestroy(Grid *grid) {
 }
 
 int cublasMpBufferRegister(Grid *grid, void *buffer, size_t bytes) {
-  return window_register(grid->ranks, buffer, bytes, &grid->window, SYMMETRIC_WINDOW) == 0
+  return window_register(grid->ranks, buffer, bytes, &grid->window, SYMMETRIC_WINDOW) == 0 &&
+                 grid->window != NULL
              ? SUCCESS
              : EXECUTION_FAILED;
 }

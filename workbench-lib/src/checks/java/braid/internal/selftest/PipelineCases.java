@@ -66,8 +66,9 @@ public final class PipelineCases {
   }
 
   /// Returns whether a library that multiplies takes the types of a case. Others take all.
-  private static boolean isTaken(PipelineCase each, int ranks) {
-    return !each.tuning().transport().multiplies() || isPossible(each.spec(), each.tuning(), ranks);
+  private static boolean isTaken(PipelineCase tested, int ranks) {
+    return !tested.tuning().transport().multiplies()
+        || isPossible(tested.spec(), tested.tuning(), ranks);
   }
 
   private static PipelineCase of(Capabilities.Row row, GemmSpec spec, int ranks) {

@@ -139,7 +139,7 @@ public final class CudaBackend implements Backend {
       case NCCL_KERNELS -> CudaMemory.missingNccl();
       case NCCL_COPY_ENGINE, NCCL_SYMMETRIC -> memory.missing(MemoryKind.NCCL);
       case NVSHMEM_PUTS -> memory.missing(MemoryKind.NVSHMEM);
-      case CUBLASMP -> CudaMemory.missingNccl().or(CublasMp::missing);
+      case CUBLASMP -> memory.missing(MemoryKind.NCCL).or(CublasMp::missing);
     };
   }
 

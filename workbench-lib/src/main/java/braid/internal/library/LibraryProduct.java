@@ -7,7 +7,7 @@ import braid.model.Collective;
 ///
 /// @param collective of the input, if it gathers, else of the product
 /// @param input of this rank: its part, if the library gathers
-/// @param output what this rank receives
+/// @param output of this rank
 /// @param workers multiprocessors that communicate; 0 for the library's choice
 public record LibraryProduct(
     Collective collective, Matrix input, Matrix weight, Matrix output, int workers) {}

@@ -278,11 +278,12 @@ final class GemmReference implements Reference {
   }
 
   /// Sums the parts of all ranks. A library adds them in an order of its own and may round after
-  /// each addition, so of three or more parts its sum lies in an interval.
+  /// each addition, so of three or more parts its sum lies in an interval. One that multiplies may
+  /// add parts that it has not rounded.
   private Bounded sum(Bounded parts, UnaryOperator<Matrix> adding) {
     var sums = parts.map(adding);
     int ranks = plan.place().size();
-    if (!plan.libraryAdds() || ranks <= 2) {
+    if (!plan.libraryAdds() || (ranks <= 2 && !plan.libraryMultiplies())) {
       return sums;
     }
     var magnitudes = wide(adding.apply(sizes(parts.expected())));

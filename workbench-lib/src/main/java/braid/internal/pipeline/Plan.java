@@ -468,6 +468,11 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
     return calls().anyMatch(call -> call.collective().adds());
   }
 
+  /// Returns whether a library multiplies too.
+  boolean libraryMultiplies() {
+    return calls().anyMatch(call -> call.lane().transport().multiplies());
+  }
+
   /// Returns the largest magnitude of the output, if it is tracked.
   public Optional<MemorySegment> amax() {
     return Optional.ofNullable(local.get(Part.AMAX));

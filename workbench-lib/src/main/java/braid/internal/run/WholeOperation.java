@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Optional;
 
 /// The multiplication and the collective of a rank that a library runs as one call. The later of
-/// the two enqueues it, so that it waits for whatever either of them waits for.
+/// the two enqueues it, so it waits for all that either of them waits for.
 ///
 /// @param last the later one
 public record WholeOperation(Step.Gemm gemm, Step.LibraryCall call, Step last) {
@@ -40,12 +40,12 @@ public record WholeOperation(Step.Gemm gemm, Step.LibraryCall call, Step last) {
     return step.equals(gemm) || step.equals(call);
   }
 
-  /// Returns what this rank gives: its part, if the library gathers.
+  /// Returns this rank's input: its part, if the library gathers.
   public Region input() {
     return gathers() ? call.x() : gemm.tiles().getFirst().input();
   }
 
-  /// Returns what this rank receives.
+  /// Returns this rank's output.
   public Region output() {
     return gathers() ? gemm.tiles().getFirst().output() : call.y();
   }

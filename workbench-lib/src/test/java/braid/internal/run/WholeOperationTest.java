@@ -196,7 +196,7 @@ class WholeOperationTest {
   }
 
   @Test
-  void whatTheLibraryDoesNotTakeIsRefused() {
+  void unsupportedProblemsAreRefused() {
     refused(
         "cublasmp runs the whole operation in one call, so splits and streams must be 1 but were 2 and 1; take pipelined(1)",
         GATHERING,

@@ -64,6 +64,7 @@ public final class DoctorCommand implements Callable<Integer> {
           "cupti",
           "nvml",
           "nvshmem",
+          "cublas_mp",
           "gpu_driver",
           "gpu_links",
           "cuda",

@@ -19,7 +19,7 @@ public record Env(Map<String, String> variables) {
 
   private static final Pattern MATTERS =
       Pattern.compile(
-          "(BRAID|CUDA|NCCL|NVSHMEM|CUBLAS|CUBLASLT|NVIDIA|OMP|OPENBLAS|GOTO|KMP|MALLOC)_.*"
+          "(BRAID|CUDA|NCCL|NVSHMEM|CUBLAS|CUBLASLT|CUBLASMP|NVIDIA|OMP|OPENBLAS|GOTO|KMP|MALLOC)_.*"
               + "|LD_LIBRARY_PATH|LD_PRELOAD|JAVA_HOME|VIRTUAL_ENV|CONDA_PREFIX");
 
   private static final Pattern SECRET =

@@ -9,10 +9,10 @@ import braid.internal.library.LibraryRequest;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
-import braid.internal.work.Matrix;
 import braid.model.BraidException;
 import braid.model.Collective;
 import braid.model.DType;
+import braid.model.GroupAborted;
 import braid.natives.cublasmp.CublasMp;
 import braid.natives.cublasmp.Product;
 import braid.natives.cuda.GpuStream;
@@ -20,64 +20,42 @@ import braid.natives.nccl.NcclCommunicator;
 import braid.natives.nccl.NcclMemory;
 import java.util.ArrayDeque;
 import java.util.Deque;
-import java.util.HashMap;
-import java.util.Map;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Multiplications with their collectives by cuBLASMp, one call each. Not tried on GPUs: a test
-/// checks the calls with a stub of the library.
+/// A multiplication with its collective by cuBLASMp, as one call. Not tried on GPUs: tests check
+/// the calls with a stub of the library, and the numbers with a stand-in.
 ///
-/// The library cannot abort its calls. What belongs to an aborted communicator is left behind, and
-/// the ranks set up the library again in the next epoch.
+/// The library cannot abort its calls. Resources of an aborted communicator are left behind, and
+/// the ranks set up the product again in the next epoch.
 public final class CublasMpProducts implements LibraryCollectives {
-  /// True while a pipeline of this rank uses the library, which allows one handle per process and
-  /// GPU.
-  private static final AtomicBoolean IN_USE = new AtomicBoolean();
-
   private final Communicators communicators;
   private final Waits waits;
   private final Supplier<Rendezvous> rendezvous;
 
-  /// What was set up with the communicator, closed from the end on.
+  /// Resources of the communicator, closed from the last.
   private final Deque<AutoCloseable> parts = new ArrayDeque<>();
 
-  private final Map<LibraryProduct, Product> products = new HashMap<>();
-  private @Nullable CublasMp library;
+  private @Nullable Product prepared;
   private SharedCommunicators.Lease<NcclCommunicator> lease;
   private int epoch;
-  private boolean closed;
 
   /// Collective: all ranks of the group call it together.
   public CublasMpProducts(
       Communicators communicators, Waits waits, Supplier<Rendezvous> rendezvous) {
-    if (!IN_USE.compareAndSet(false, true)) {
-      throw new BraidException(
-          "cuBLASMp serves one pipeline of a rank at a time and another is open; close that one first");
-    }
     this.communicators = communicators;
     this.waits = waits;
     this.rendezvous = rendezvous;
     this.epoch = waits.epoch();
-    try {
-      this.lease = communicators.lease(rendezvous.get(), Communicators.Policy.WINDOWS);
-    } catch (RuntimeException | Error e) {
-      IN_USE.set(false);
-      throw e;
-    }
+    this.lease = communicators.lease(rendezvous.get(), Communicators.Policy.WINDOWS);
   }
 
   @Override
   public Precondition precondition(LibraryRequest request) {
     if (epoch != waits.epoch()) {
-      release();
+      close();
       lease = communicators.lease(rendezvous.get(), Communicators.Policy.WINDOWS);
       epoch = waits.epoch();
-    }
-    if (lease.communicator().isClosed()) {
-      throw new BraidException(
-          "the communicator of cuBLASMp was aborted after a failure; build the pipeline again on every rank");
     }
     return Precondition.ARRIVAL_ON_STREAM;
   }
@@ -92,62 +70,78 @@ public final class CublasMpProducts implements LibraryCollectives {
     throw new IllegalArgumentException("cuBLASMp runs no collective by itself: " + request);
   }
 
+  /// Returns the work of the only product of a plan.
   @Override
   public LibraryCall call(LibraryProduct product) {
-    return stream ->
-        products
-            .computeIfAbsent(product, one -> setUp(one, stream))
-            .enqueue(
-                product.weight().segment().address(),
-                product.input().segment().address(),
-                product.output().segment().address(),
-                stream);
+    return stream -> {
+      // Another user of the communicator may have failed.
+      if (lease.communicator().isClosed()) {
+        throw new BraidException(
+            "the communicator of cuBLASMp was aborted after a failure; close the pipeline and build it again on every rank");
+      }
+      var ready = prepared;
+      if (ready == null) {
+        ready = setUp(product, stream);
+        prepared = ready;
+      }
+      ready.enqueue(
+          product.weight().segment().address(),
+          product.input().segment().address(),
+          product.output().segment().address(),
+          stream);
+    };
   }
 
-  /// Sets up a product in the first iteration of an epoch, before which the ranks have met.
-  private Product setUp(LibraryProduct product, GpuStream stream) {
+  /// Sets up the product in the first iteration of an epoch, before which the ranks have met. They
+  /// wait for each other in the registration of the workspace, so all begin it or none.
+  private Product setUp(LibraryProduct wanted, GpuStream stream) {
     var communicator = lease.communicator();
-    var opened = library;
-    if (opened == null) {
-      opened = CublasMp.open(communicator, stream);
-      parts.push(opened);
-      library = opened;
+    @Nullable Product product = null;
+    long workspace = 0;
+    var failure = "";
+    try {
+      var library = CublasMp.open(communicator, stream);
+      parts.push(library);
+      product = library.product(shape(wanted));
+      if (product.workspaceBytes() > 0) {
+        var memory = NcclMemory.allocate(communicator.gpu(), product.workspaceBytes());
+        parts.push(memory);
+        workspace = memory.address();
+      }
+      parts.push(product);
+    } catch (GroupAborted e) {
+      throw e;
+    } catch (RuntimeException | UnsatisfiedLinkError e) {
+      failure = String.valueOf(e.getMessage());
     }
-    var prepared = opened.product(shape(product));
-    parts.push(prepared);
-    if (prepared.workspaceBytes() > 0) {
-      var workspace = NcclMemory.allocate(communicator.gpu(), prepared.workspaceBytes());
-      // Freed after the product, which deregisters it.
-      parts.pop();
-      parts.push(workspace);
-      parts.push(prepared);
-      prepared.use(workspace.address());
+    var members = rendezvous.get();
+    var failures = members.exchange("set up a product of cuBLASMp", failure);
+    for (int i = 0; i < failures.size(); i++) {
+      if (!failures.get(i).isEmpty()) {
+        throw new BraidException(
+            "rank %d cannot multiply by cuBLASMp: %s"
+                .formatted(members.ranks().get(i), failures.get(i)));
+      }
     }
-    return prepared;
+    if (product == null) {
+      throw new IllegalStateException("no product and no failure");
+    }
+    product.use(workspace);
+    return product;
   }
 
   private static CublasMp.Shape shape(LibraryProduct product) {
-    var input = contiguous("input", product.input());
-    var weight = contiguous("weight", product.weight());
-    var output = contiguous("output", product.output());
     return new CublasMp.Shape(
         operation(product.collective()),
-        product.collective() == Collective.ALL_GATHER ? output.rows() : input.rows(),
-        output.columns(),
-        input.columns(),
-        type(input.dtype()),
-        weight.transposed(),
+        product.collective() == Collective.ALL_GATHER
+            ? product.output().rows()
+            : product.input().rows(),
+        product.output().columns(),
+        product.input().columns(),
+        type(product.input().dtype()),
+        product.weight().transposed(),
         CublasMp.Algorithm.DEFAULT,
         product.workers());
-  }
-
-  private static Matrix contiguous(String name, Matrix matrix) {
-    if (matrix.stride() != (matrix.transposed() ? matrix.rows() : matrix.columns())) {
-      throw new BraidException(
-          "over cublasmp the %s must be in one piece but its rows begin %d numbers apart; bind a tensor of its own, or take over(COPY_ENGINE)"
-              .formatted(name, matrix.stride()));
-    }
-    return matrix;
   }
 
   private static CublasMp.Operation operation(Collective collective) {
@@ -170,8 +164,8 @@ public final class CublasMpProducts implements LibraryCollectives {
     };
   }
 
-  /// Aborts the communicator. cuBLASMp's objects may still be in use by its kernels, so they are
-  /// not closed.
+  /// Aborts the communicator. cuBLASMp's kernels may still use its resources, so they are not
+  /// closed.
   @Override
   public void abort() {
     forget();
@@ -180,26 +174,15 @@ public final class CublasMpProducts implements LibraryCollectives {
 
   private void forget() {
     parts.clear();
-    products.clear();
-    library = null;
+    prepared = null;
   }
 
   @Override
   public void close() {
-    if (!closed) {
-      closed = true;
-      IN_USE.set(false);
-      release();
-    }
-  }
-
-  private void release() {
-    var all = new ArrayDeque<>(parts);
-    if (lease.communicator().isClosed()) {
-      all.clear();
-    }
+    var communicator = lease.communicator();
+    var all = communicator.isClosed() ? new ArrayDeque<AutoCloseable>() : new ArrayDeque<>(parts);
     forget();
     all.add(lease);
-    Closing.all(all::poll);
+    communicator.gpu().release(() -> Closing.all(all::poll));
   }
 }
