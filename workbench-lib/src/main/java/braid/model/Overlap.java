@@ -458,16 +458,10 @@ public record Overlap(
           "%s gathers contiguous rows, so the input must be stored by rows; leave transposedInput() out, or take over(COPY_ENGINE)"
               .formatted(transport));
     }
-    long parts = pattern.beside() ? spec.besideElements() : spec.m();
-    if (pattern != Pattern.GEMM_ALL_REDUCE && parts % ranks != 0) {
-      throw new BraidException(
-          "%s must be a multiple of the %d ranks over %s, which takes equal parts, but was %d; try %d, or over(COPY_ENGINE)"
-              .formatted(
-                  pattern.beside() ? "elements beside" : "m",
-                  ranks,
-                  transport,
-                  parts,
-                  (parts + ranks - 1) / ranks * ranks));
+    if (pattern.beside()) {
+      checkEqualParts("elements beside", spec.besideElements(), ranks);
+    } else if (pattern != Pattern.GEMM_ALL_REDUCE) {
+      checkEqualParts("m", spec.m(), ranks);
     }
     if (transport == Transport.NCCL_SYMMETRIC && splits > 1 && !pattern.beside()) {
       checkRowBytes(spec);
@@ -526,17 +520,18 @@ public record Overlap(
           "over %s input, weight and output must have one type of fp32, bf16 and fp16 but had %s, %s and %s; take over(COPY_ENGINE)"
               .formatted(transport, dtype, spec.weightDtype(), spec.outputDtype()));
     }
-    boolean gathers = pattern == Pattern.ALL_GATHER_GEMM;
-    int divided = gathers ? spec.n() : spec.k();
-    if (divided % ranks != 0) {
+    if (pattern == Pattern.ALL_GATHER_GEMM) {
+      checkEqualParts("n", spec.n(), ranks);
+    } else {
+      checkEqualParts("k", spec.k(), ranks);
+    }
+  }
+
+  private void checkEqualParts(String name, long count, int ranks) {
+    if (count % ranks != 0) {
       throw new BraidException(
-          "%s must be a multiple of the %d ranks over %s but was %d; try %d, or over(COPY_ENGINE)"
-              .formatted(
-                  gathers ? "n" : "k",
-                  ranks,
-                  transport,
-                  divided,
-                  (divided + ranks - 1) / ranks * ranks));
+          "%s must be a multiple of the %d ranks over %s, which takes equal parts, but was %d; try %d, or over(COPY_ENGINE)"
+              .formatted(name, ranks, transport, count, (count + ranks - 1) / ranks * ranks));
     }
   }
 

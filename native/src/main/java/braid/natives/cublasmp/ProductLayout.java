@@ -51,8 +51,10 @@ record ProductLayout(
             new Matrix(slice, n, slice, n / ranks, slice, Grid.ROW),
             new Matrix(m, n, part, n / ranks, part, Grid.COLUMN));
       }
-      case REDUCE_SCATTER -> {
+      case REDUCE_SCATTER, ALL_REDUCE -> {
         long k = ranks * slice;
+        // An all-reduce has one copy of the output per rank, side by side.
+        long share = shape.operation() == Operation.ALL_REDUCE ? n : n / ranks;
         yield new ProductLayout(
             part,
             n,
@@ -60,19 +62,8 @@ record ProductLayout(
             shape.weightTransposed()
                 ? new Matrix(k, part, slice, part, slice, Grid.COLUMN)
                 : new Matrix(part, k, part, slice, part, Grid.ROW),
-            new Matrix(k, n, slice, n / ranks, slice, Grid.COLUMN),
-            new Matrix(part, n, part, n / ranks, part, Grid.ROW));
-      }
-      case ALL_REDUCE -> {
-        long k = ranks * slice;
-        yield new ProductLayout(
-            part,
-            n,
-            k,
-            new Matrix(k, part, slice, part, slice, Grid.COLUMN),
-            new Matrix(k, n, slice, n, slice, Grid.COLUMN),
-            // One copy per rank, side by side.
-            new Matrix(part, n * ranks, part, n, part, Grid.ROW));
+            new Matrix(k, n, slice, share, slice, Grid.COLUMN),
+            new Matrix(part, share * ranks, part, share, part, Grid.ROW));
       }
     };
   }

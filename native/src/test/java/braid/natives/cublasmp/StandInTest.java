@@ -4,7 +4,6 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import braid.natives.ForeignLibrary;
 import braid.natives.cublasmp.CublasMp.Algorithm;
@@ -23,6 +22,7 @@ import java.util.Random;
 import java.util.concurrent.Callable;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -51,18 +51,8 @@ class StandInTest {
       Files.write(source, code.readAllBytes());
     }
     var file = folder.resolve(name.replace(".c", ".so"));
-    var command =
-        new ArrayList<>(List.of("gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"));
-    command.addAll(List.of(options));
-    command.addAll(List.of("-o", file.toString(), source.toString(), "-ldl", "-pthread"));
-    Process compiler;
-    try {
-      compiler = new ProcessBuilder(command).inheritIO().start();
-    } catch (IOException e) {
-      assumeTrue(false, "gcc is not installed here: " + e.getMessage());
-      throw e;
-    }
-    assertThat(compiler.waitFor()).isZero();
+    var all = Stream.concat(Stream.of("-Wall", "-Wextra", "-Werror"), Stream.of(options));
+    Gcc.library(source, file, all.toArray(String[]::new));
     return file;
   }
 

@@ -1,8 +1,6 @@
 package braid.natives.cublasmp;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import braid.natives.ForeignLibrary;
 import java.io.IOException;
@@ -10,8 +8,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.stream.Stream;
 
 /// A substitute of cuBLASMp that is compiled by gcc and records its calls. Handles are counted from
 /// 1 in the order of their creation. Loaded from a file of its own, so that a process can load
@@ -144,17 +141,8 @@ final class StubLibrary {
       throws IOException, InterruptedException {
     var source = Files.writeString(folder.resolve("cublasmp.c"), CODE);
     var file = folder.resolve("libcublasmp.so.0");
-    var command = new ArrayList<>(List.of("gcc", "-shared", "-fPIC", "-w"));
-    command.addAll(List.of(options));
-    command.addAll(List.of("-o", file.toString(), source.toString()));
-    Process compiler;
-    try {
-      compiler = new ProcessBuilder(command).inheritIO().start();
-    } catch (IOException e) {
-      assumeTrue(false, "gcc is not installed here: " + e.getMessage());
-      throw e;
-    }
-    assertThat(compiler.waitFor()).isZero();
+    var all = Stream.concat(Stream.of("-w"), Stream.of(options)).toArray(String[]::new);
+    Gcc.library(source, file, all);
     return new StubLibrary(ForeignLibrary.at(file));
   }
 

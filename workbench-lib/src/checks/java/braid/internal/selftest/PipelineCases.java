@@ -115,9 +115,12 @@ public final class PipelineCases {
   }
 
   private static Overlap how(Capabilities.Row row, GemmSpec spec, int ranks) {
-    int most = row.transport().multiplies() ? 1 : SPLITS;
-    int splits = Math.min(most, mostSplits(spec, row.method(), ranks));
+    int splits = Math.min(splits(row.transport()), mostSplits(spec, row.method(), ranks));
     return tuning(row.method(), splits, ranks).over(row.transport());
+  }
+
+  private static int splits(Transport transport) {
+    return transport.multiplies() ? 1 : SPLITS;
   }
 
   /// Returns a method in that number of chunks; two levels with as few groups as possible, but
@@ -199,8 +202,7 @@ public final class PipelineCases {
   /// Adds every feature and option with which a library's collectives can be planned.
   private static void addByLibrary(Capabilities.Row row, int ranks, List<PipelineCase> cases) {
     var all = new ArrayList<PipelineCase>();
-    int splits = row.transport().multiplies() ? 1 : SPLITS;
-    var tuning = Overlap.of(row.method(), splits).over(row.transport());
+    var tuning = Overlap.of(row.method(), splits(row.transport())).over(row.transport());
     addFeaturesAndOptions(row.pattern(), tuning, ranks, all);
     all.removeIf(each -> each.tuning().transport() != row.transport());
     all.removeIf(each -> !isPossible(each.spec(), each.tuning(), ranks));

@@ -228,12 +228,12 @@ class WholeOperationTest {
         BY_LIBRARY,
         2);
     refused(
-        "n must be a multiple of the 3 ranks over cublasmp but was 16; try 18, or over(COPY_ENGINE)",
+        "n must be a multiple of the 3 ranks over cublasmp, which takes equal parts, but was 16; try 18, or over(COPY_ENGINE)",
         GATHERING,
         BY_LIBRARY,
         3);
     refused(
-        "k must be a multiple of the 3 ranks over cublasmp but was 8; try 9, or over(COPY_ENGINE)",
+        "k must be a multiple of the 3 ranks over cublasmp, which takes equal parts, but was 8; try 9, or over(COPY_ENGINE)",
         SCATTERING,
         BY_LIBRARY,
         3);
