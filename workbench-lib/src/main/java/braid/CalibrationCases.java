@@ -8,18 +8,22 @@ import braid.model.Span;
 import braid.model.Stage;
 import braid.model.Timing;
 import braid.model.Tuning;
+import braid.natives.kernels.Drawn;
 import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
 import java.nio.ByteBuffer;
 import java.nio.DoubleBuffer;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedSet;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// Pipelines that a calibration measures in passes. A time is the lower quartile of all passes:
 /// other load adds time to some, and a processor is faster than usual in a few. Within a pass it is
@@ -30,6 +34,13 @@ final class CalibrationCases {
 
   /// Runs of each pipeline in a pass.
   private static final int RUNS = 5;
+
+  /// Time that a GPU computes without a rest before its rate counts. Its clock falls to what the
+  /// power limit allows within it.
+  private static final long SETTLING_NANOS = TimeUnit.MILLISECONDS.toNanos(25);
+
+  /// Iterations in flight of the shortest pipelines.
+  private static final int MOST_IN_FLIGHT = 200;
 
   /// Simulated iterations.
   private static final int SIMULATED = 3;
@@ -57,6 +68,11 @@ final class CalibrationCases {
       };
     }
 
+    /// Returns whether this part's time depends on the clock that a GPU keeps under load.
+    private boolean computes() {
+      return this == MULTIPLYING || this == ATTENDING;
+    }
+
     /// Returns the time of this part's spans.
     long nanos(List<Span> spans) {
       return spans.stream().filter(this::contains).mapToLong(Span::nanos).sum();
@@ -75,6 +91,8 @@ final class CalibrationCases {
       return Schedule.of(problem, tuning, ranks);
     }
   }
+
+  private static final int ROOT = 0;
 
   private final ProcessGroup group;
   private final Map<Case, Map<Part, List<Double>>> times = new HashMap<>();
@@ -153,16 +171,40 @@ final class CalibrationCases {
           switch (part) {
             case ENQUEUING -> timed > 0 ? median(pipeline.timeEnqueuing(timed)) : 0;
             case ITERATION -> timed > 0 ? median(pipeline.time(timed, Timing.LATENCY)) : 0;
-            default -> median(spans.stream().mapToLong(part::nanos).toArray());
+            default -> {
+              double alone = median(spans.stream().mapToLong(part::nanos).toArray());
+              yield group.onGpu() && part.computes() && alone > 0
+                  ? settled(pipeline, part, alone)
+                  : alone;
+            }
           });
     }
+  }
+
+  /// Returns a part's time per iteration while iterations are in flight: of the second half of
+  /// them.
+  ///
+  /// @param alone its time in an iteration at a time
+  private double settled(Pipeline pipeline, Part part, double alone) {
+    long wanted = Math.clamp((long) (2 * SETTLING_NANOS / alone), 2, MOST_IN_FLIGHT);
+    int runs = (int) group.broadcast(wanted, ROOT);
+    var spans =
+        recorded(pipeline, () -> pipeline.time(runs, Timing.BACK_TO_BACK))
+            .filter(part::contains)
+            .sorted(Comparator.comparingLong(Span::startNanos))
+            .toList();
+    int each = spans.size() / runs;
+    return median(
+        IntStream.range(runs / 2, runs)
+            .mapToLong(run -> part.nanos(spans.subList(run * each, (run + 1) * each)))
+            .toArray());
   }
 
   private static double median(long... nanos) {
     return Spread.quantile(nanos, 0.5);
   }
 
-  /// Builds a pipeline and runs it once.
+  /// Builds a pipeline of real numbers and runs it once. A GPU multiplies integers faster.
   static Pipeline build(ProcessGroup own, Case given) {
     var builder = Pipeline.on(own);
     switch (given.problem()) {
@@ -176,23 +218,25 @@ final class CalibrationCases {
       default -> throw new IllegalArgumentException("not measured: " + given);
     }
     var pipeline = builder.overlap(given.tuning()).build();
+    pipeline.draw(Drawn.REALS);
     pipeline.run();
     return pipeline;
   }
 
   /// Returns the spans of each run.
   private List<List<Span>> spans(Pipeline pipeline) {
+    return List.copyOf(
+        recorded(pipeline, () -> IntStream.range(0, RUNS).forEach(pipeline::run))
+            .collect(Collectors.groupingBy(Span::iteration))
+            .values());
+  }
+
+  private Stream<Span> recorded(Pipeline pipeline, Runnable iterations) {
     var streams = pipeline.streams();
     group.barrier();
     long origin = System.nanoTime();
     streams.forEach(stream -> stream.record(origin));
-    for (int run = 0; run < RUNS; run++) {
-      pipeline.run(run);
-    }
-    return List.copyOf(
-        streams.stream()
-            .flatMap(stream -> stream.recorded().stream())
-            .collect(Collectors.groupingBy(Span::iteration))
-            .values());
+    iterations.run();
+    return streams.stream().flatMap(stream -> stream.recorded().stream());
   }
 }

@@ -22,9 +22,13 @@ record CalibrationShapes(int ranks, boolean host) {
 
   private static final Sizes HOST_GEMM =
       new Sizes(List.of(16, 64, 256, 1024), List.of(80, 272, 528, 1040, 1552));
+
+  /// The larger ones are those of models. Tiles of powers of two fill the multiprocessors better,
+  /// and few rows of a small weight read it slower than those of a large one.
   private static final Sizes GPU_GEMM =
       new Sizes(
-          List.of(128, 256, 512, 1024, 2048, 4096, 8192), List.of(512, 1024, 2048, 4096, 8192));
+          List.of(32, 128, 256, 512, 1024, 2048, 4096, 8192),
+          List.of(512, 1024, 2048, 4096, 7168, 14_336));
 
   /// Sizes of the types on GPUs that are used less.
   private static final Sizes FEWER = new Sizes(List.of(128, 512, 2048, 8192), List.of(1024, 8192));

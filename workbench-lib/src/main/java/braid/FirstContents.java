@@ -1,9 +1,9 @@
 package braid;
 
+import braid.natives.kernels.Drawn;
 import braid.schedule.Part;
 
-/// First contents of a pipeline's tensors: integers in inputs, so that the pipeline can be verified
-/// at once, and zeros in results.
+/// First contents of a pipeline's tensors: drawn numbers in inputs, and zeros in results.
 final class FirstContents {
   private static final long INPUT_SEED = 1;
   private static final long WEIGHT_SEED = 1_000_003;
@@ -16,18 +16,18 @@ final class FirstContents {
 
   private FirstContents() {}
 
-  static void fill(Part part, TensorView tensor, int rank) {
+  static void fill(Part part, TensorView tensor, int rank, Drawn numbers) {
     var _ =
         switch (part) {
-          case INPUT -> tensor.fillIntegers(INPUT_SEED + rank);
-          case WEIGHT -> tensor.fillIntegers(WEIGHT_SEED + rank);
+          case INPUT -> tensor.draw(numbers, INPUT_SEED + rank);
+          case WEIGHT -> tensor.draw(numbers, WEIGHT_SEED + rank);
           // The same on all ranks, since their columns are the same unless they gather.
-          case BIAS -> tensor.fillIntegers(BIAS_SEED);
-          case BESIDE_INPUT -> tensor.fillIntegers(BESIDE_SEED + rank);
-          case QUERY, QKV -> tensor.fillIntegers(QUERY_SEED + rank);
-          case KEY, KV -> tensor.fillIntegers(KEY_SEED + rank);
-          case VALUE -> tensor.fillIntegers(VALUE_SEED + rank);
-          case OUTPUT_GRADIENT -> tensor.fillIntegers(OUTPUT_GRADIENT_SEED + rank);
+          case BIAS -> tensor.draw(numbers, BIAS_SEED);
+          case BESIDE_INPUT -> tensor.draw(numbers, BESIDE_SEED + rank);
+          case QUERY, QKV -> tensor.draw(numbers, QUERY_SEED + rank);
+          case KEY, KV -> tensor.draw(numbers, KEY_SEED + rank);
+          case VALUE -> tensor.draw(numbers, VALUE_SEED + rank);
+          case OUTPUT_GRADIENT -> tensor.draw(numbers, OUTPUT_GRADIENT_SEED + rank);
           default -> tensor.fill(0);
         };
   }

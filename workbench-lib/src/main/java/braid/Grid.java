@@ -13,9 +13,12 @@ import braid.model.Problem;
 import braid.model.Transport;
 import braid.model.Tuning;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -42,6 +45,9 @@ final class Grid {
   private @Nullable List<Tuning> methods;
 
   private @Nullable List<Tuning> exact;
+
+  /// A line for each named library that lacks a method, and the one that runs it.
+  private final Set<String> replacements = new LinkedHashSet<>();
 
   /// @param kind kind of symmetric memory; null for the default
   Grid(ProcessGroup group, @Nullable MemoryKind kind) {
@@ -207,6 +213,8 @@ final class Grid {
                   first.getKey(),
                   first.getValue().getMessage()));
     }
+    withheld(problem).ifPresent(notes::add);
+    notes.addAll(replacements);
     return possible;
   }
 
@@ -220,6 +228,11 @@ final class Grid {
         };
     var value = wanted.columns().getOrDefault(column, "");
     return tunings.stream().anyMatch(each -> value.equals(each.columns().getOrDefault(column, "")));
+  }
+
+  /// Returns a line for each named library that lacks a method and was replaced.
+  Set<String> replacements() {
+    return Collections.unmodifiableSet(replacements);
   }
 
   /// Returns all tunings for a problem, possible or not.
@@ -242,7 +255,7 @@ final class Grid {
           values(transports, List.of(Transport.values()), Tuner.DEFAULT_TRANSPORTS)) {
         for (int stream : values(streams, Tuner.SEARCHED_STREAMS, Tuner.DEFAULT_STREAMS)) {
           for (int split : counts) {
-            var tuning = tuning(method, split, stream, transport);
+            var tuning = replaced(problem, tuning(method, split, stream, transport));
             if (transports == null
                 && !(isOffered(problem, tuning) && isWorthOneKernel(problem, tuning))) {
               continue;
@@ -260,24 +273,76 @@ final class Grid {
     return List.copyOf(all);
   }
 
+  /// Returns the tuning over the library that has its method, if the one that was named lacks it.
+  private Tuning replaced(Problem problem, Tuning tuning) {
+    if (transports == null
+        || !(problem instanceof GemmSpec spec)
+        || !(tuning instanceof Overlap overlap)) {
+      return tuning;
+    }
+    var named = overlap.transport();
+    var other = named.replacement(spec.pattern(), overlap.method());
+    if (other.isEmpty()) {
+      return tuning;
+    }
+    replacements.add(
+        "%s over %s instead of %s: %s"
+            .formatted(
+                overlap.method(),
+                other.get(),
+                named,
+                named.unsupported(spec.pattern(), overlap.method())));
+    return overlap.over(other.get());
+  }
+
   private <T> List<T> values(@Nullable List<T> given, List<T> searched, List<T> otherwise) {
     return given != null ? given : whole ? searched : otherwise;
   }
 
-  /// Returns whether a search tries a tuning, if a library moves its bytes: one that is available,
-  /// in the memory of the pipeline, with methods that it has. One that multiplies is tried if it is
-  /// named.
+  /// Returns whether a search tries a tuning, if a library moves its bytes.
   private boolean isOffered(Problem problem, Tuning tuning) {
     var transport = tuning.transport();
+    return !transport.isLibrary()
+        || (problem instanceof GemmSpec spec
+            && tuning instanceof Overlap overlap
+            && withheld(spec, overlap.method(), transport).isEmpty());
+  }
+
+  /// Returns why a search does not try a library: it has not the method, needs other memory than
+  /// the pipeline, or is not available. One that multiplies is tried if it is named.
+  private Optional<String> withheld(GemmSpec spec, Method method, Transport library) {
     var context = group.context();
     var wanted = kind == null ? context.env().memory() : kind;
-    return !transport.isLibrary()
-        || (!transport.multiplies() // not tried on GPUs
-            && problem instanceof GemmSpec spec
-            && tuning instanceof Overlap overlap
-            && transport.unsupported(spec.pattern(), overlap.method()).isEmpty()
-            && (wanted == MemoryKind.AUTO || transport.memory().map(wanted::equals).orElse(true))
-            && context.backend().missing(transport).isEmpty());
+    return Optional.of(library.unsupported(spec.pattern(), method))
+        .filter(reason -> !reason.isEmpty())
+        .or(
+            () ->
+                library
+                    .memory()
+                    .filter(needed -> wanted != MemoryKind.AUTO && wanted != needed)
+                    .map(needed -> "needs memory %s but it is %s".formatted(needed, wanted)))
+        .or(() -> context.backend().missing(library))
+        .or(
+            () ->
+                Optional.of("not tried on GPUs; name it in transports(...)")
+                    .filter(_ -> library.multiplies()));
+  }
+
+  /// Returns a line that names the libraries that a search leaves out, each with the reason; empty
+  /// on the host, which has none.
+  private Optional<String> withheld(Problem problem) {
+    boolean chosen = transports != null || !whole || !group.onGpu();
+    if (chosen || !(problem instanceof GemmSpec spec)) {
+      return Optional.empty();
+    }
+    var method = spec.pattern().beside() ? Method.BULK : Method.PIPELINED;
+    return Stream.of(Transport.values())
+        .filter(Transport::isLibrary)
+        .flatMap(
+            library ->
+                withheld(spec, method, library).map(reason -> library + ": " + reason).stream())
+        .reduce((all, next) -> all + "; " + next)
+        .map(all -> "left out libraries: " + all);
   }
 
   /// Returns whether a search tries a tuning, if it is over one kernel: the method that moves all

@@ -19,6 +19,7 @@ import braid.model.Timing;
 import braid.model.Tuning;
 import braid.model.Verification;
 import braid.model.VerificationFailed;
+import braid.natives.kernels.Drawn;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
 import java.util.List;
@@ -704,6 +705,11 @@ public final class Pipeline implements Chainable, AutoCloseable {
   /// iterations that have ended.
   long[] inFlight(int count, IntConsumer before) {
     return lease.inFlight(count, before);
+  }
+
+  /// Fills the inputs that are the pipeline's with drawn numbers, and its results with zeros.
+  void draw(Drawn numbers) {
+    lease.draw(numbers);
   }
 
   /// Streams that iterations run on; iterations in flight are joined on the first.

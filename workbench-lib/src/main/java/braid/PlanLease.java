@@ -23,6 +23,7 @@ import braid.model.Profile;
 import braid.model.Timing;
 import braid.model.Verification;
 import braid.model.VerificationFailed;
+import braid.natives.kernels.Drawn;
 import braid.natives.profiling.NvtxRange;
 import braid.schedule.Part;
 import java.lang.foreign.MemorySegment;
@@ -71,9 +72,15 @@ final class PlanLease implements AutoCloseable {
             new Sequence(List.of(List.of(plan))),
             plan.toString(),
             this::toString);
+    // Integers can be verified at once.
+    draw(Drawn.INTEGERS);
+  }
+
+  /// Fills the tensors that are not the caller's as at first.
+  void draw(Drawn numbers) {
     for (var part : plan.views().keySet()) {
       if (!plan.isBound(part)) {
-        FirstContents.fill(part, tensor(part), group.rank());
+        FirstContents.fill(part, tensor(part), group.rank(), numbers);
       }
     }
   }

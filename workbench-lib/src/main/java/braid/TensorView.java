@@ -3,6 +3,7 @@ package braid;
 import braid.internal.resource.Access;
 import braid.model.BraidException;
 import braid.model.DType;
+import braid.natives.kernels.Drawn;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
@@ -135,7 +136,17 @@ public final class TensorView implements Tensor {
   /// Fills with random integers from -3 to 3, drawn from the seed, so that sums of products are
   /// exact and two implementations must agree to the last bit.
   public TensorView fillIntegers(long seed) {
-    return each(place -> access.fillIntegers(dtype, place, seed));
+    return draw(Drawn.INTEGERS, seed);
+  }
+
+  /// Fills with random numbers of mean 0 and variance 1, drawn from the seed and rounded to the
+  /// type. They need more power than small integers, so a GPU multiplies them slower.
+  public TensorView fillRandom(long seed) {
+    return draw(Drawn.REALS, seed);
+  }
+
+  TensorView draw(Drawn numbers, long seed) {
+    return each(place -> access.draw(dtype, place, numbers, seed));
   }
 
   /// Copies an array of [#elements] values, row by row, each rounded to the type.

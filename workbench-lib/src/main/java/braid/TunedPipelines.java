@@ -10,14 +10,16 @@ import braid.model.Problem;
 import braid.model.TokenLayout;
 import braid.model.Tokens;
 import braid.model.Tuning;
+import braid.natives.kernels.Drawn;
 import braid.schedule.Schedule;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
-/// Builds the pipelines that a tuner measures, and verifies them. Plain loops verify attention, so
-/// a long one is verified on its first tokens.
+/// Builds the pipelines that a tuner measures, and verifies them. They are timed on real numbers
+/// and verified on integers: a GPU multiplies integers faster, and their sums are exact. Plain
+/// loops verify attention, so a long one is verified on its first tokens.
 ///
 /// @param kind kind of symmetric memory; null for the default
 record TunedPipelines(ProcessGroup group, @Nullable MemoryKind kind) {
@@ -50,7 +52,30 @@ record TunedPipelines(ProcessGroup group, @Nullable MemoryKind kind) {
 
   private static Work.OfChain work(List<Pipeline> links) {
     var chain = Chain.of(links.getFirst());
-    return new Work.OfChain(chain, chain::verify, () -> links.forEach(Pipeline::close));
+    try {
+      draw(links, Drawn.REALS);
+    } catch (RuntimeException | Error e) {
+      links.forEach(Pipeline::close);
+      throw e;
+    }
+    return new Work.OfChain(
+        chain,
+        () -> {
+          draw(links, Drawn.INTEGERS);
+          chain.verify();
+          draw(links, Drawn.REALS);
+        },
+        () -> links.forEach(Pipeline::close));
+  }
+
+  /// Fills the inputs of all links, and runs those that the first one reads.
+  private static void draw(List<Pipeline> links, Drawn numbers) {
+    for (var link : links.reversed()) {
+      link.draw(numbers);
+      if (link != links.getFirst()) {
+        link.run();
+      }
+    }
   }
 
   /// Builds the pipeline of a problem, then the one that it reads: a backward pass reads an

@@ -12,6 +12,7 @@ import braid.internal.resource.Lifetime;
 import braid.internal.resource.Range;
 import braid.model.BraidException;
 import braid.model.DType;
+import braid.natives.kernels.Drawn;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -70,8 +71,8 @@ class FarTensorTest {
     }
 
     @Override
-    public void fillIntegers(DType dtype, MemorySegment memory, long seed) {
-      HostAccess.HOST.fillIntegers(dtype, near(memory), seed);
+    public void draw(DType dtype, MemorySegment memory, Drawn numbers, long seed) {
+      HostAccess.HOST.draw(dtype, near(memory), numbers, seed);
     }
 
     @Override

@@ -9,9 +9,15 @@ import braid.internal.selftest.MemoryCase;
 import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
+import braid.model.GemmSpec;
 import braid.model.MemoryKind;
+import braid.model.Method;
+import braid.model.Overlap;
+import braid.model.Transport;
+import braid.model.Tuning;
 import braid.natives.load.Feature;
 import braid.selftest.SelfTest;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -46,6 +52,47 @@ class SeedsFTest {
             }
           });
     }
+  }
+
+  @Test
+  void f10ATunerTakesNcclWhereTheNamedLibraryLacksTheMethod() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var beside = GemmSpec.besideAllGather(8, 8, 8, 64);
+          assertThat(tried(world, beside, Transport.CUBLASMP, Method.BULK))
+              .containsExactly(Overlap.bulk().over(Transport.NCCL_KERNELS));
+          var reduced = GemmSpec.gemmReduceScatter(8, 8, 8);
+          assertThat(tried(world, reduced, Transport.NCCL_SYMMETRIC, Method.PIPELINED))
+              .containsExactly(Overlap.pipelined(2).over(Transport.NCCL_KERNELS));
+          // No library has a ring.
+          assertThat(tried(world, reduced, Transport.NCCL_SYMMETRIC, Method.RING))
+              .containsExactly(Overlap.ring(2).over(Transport.NCCL_SYMMETRIC));
+          var notes = new ArrayList<String>();
+          var grid = grid(world, Transport.CUBLASMP, Method.BULK, Method.PIPELINED);
+          // A host has no library, but the tuner says what it would have taken.
+          assertThatThrownBy(() -> grid.possible(beside, true, notes))
+              .hasMessageContaining("the backend is host");
+          assertThat(grid.replacements())
+              .containsExactly(
+                  "bulk over nccl_kernels instead of cublasmp: it multiplies and exchanges the same"
+                      + " data in one call; take over(NCCL_KERNELS)");
+        });
+  }
+
+  private static List<Tuning> tried(
+      ProcessGroup world, GemmSpec spec, Transport library, Method method) {
+    return grid(world, library, method).all(spec);
+  }
+
+  private static Grid grid(ProcessGroup world, Transport library, Method... methods) {
+    var grid = new Grid(world, null);
+    grid.transports(List.of(library));
+    grid.methods(List.of(methods));
+    if (!List.of(methods).equals(List.of(Method.BULK))) {
+      grid.splits(List.of(2), false);
+    }
+    return grid;
   }
 
   @ParameterizedTest

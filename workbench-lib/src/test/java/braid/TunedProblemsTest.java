@@ -21,6 +21,7 @@ import braid.model.Method;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
 import braid.model.Problem;
+import braid.model.Timing;
 import braid.model.TokenLayout;
 import braid.model.Transport;
 import braid.schedule.Schedule;
@@ -36,6 +37,8 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Tunings of every problem, and schedules of one's own beside them.
 class TunedProblemsTest {
@@ -253,6 +256,41 @@ class TunedProblemsTest {
             text ->
                 text.startsWith("plain loops verify a part of the tokens: ")
                     && text.contains("1024"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void candidatesAreTimedOnRealNumbersAndVerifiedOnIntegers(boolean ofGemm) {
+    Problem problem = ofGemm ? GemmSpec.gemmAllReduce(8, 8, 8) : ATTENTION.backward();
+    LocalRanks.run(
+        2,
+        world -> {
+          var work =
+              (Candidates.Work.OfChain)
+                  new TunedPipelines(world, null)
+                      .build(problem, ofGemm ? Overlap.direct() : ContextParallel.ring());
+          try {
+            var pipeline = work.chain().pipelines().getFirst();
+            var timed = ofGemm ? pipeline.weight() : pipeline.outputGradient();
+            var before = timed.toFloats();
+            assertThat(before).matches(TunedProblemsTest::hasFractions);
+            var output = ofGemm ? pipeline.output() : pipeline.queryGradient();
+            work.verify();
+            assertThat(timed.toFloats()).isEqualTo(before);
+            work.time(1, Timing.LATENCY);
+            assertThat(output.toFloats()).matches(TunedProblemsTest::hasFractions);
+          } finally {
+            work.close();
+          }
+        });
+  }
+
+  private static boolean hasFractions(float... numbers) {
+    boolean found = false;
+    for (float each : numbers) {
+      found |= each != Math.rint(each);
+    }
+    return found;
   }
 
   private static AttentionSpec verified(TunedPipelines pipelines, Problem problem, int splits) {

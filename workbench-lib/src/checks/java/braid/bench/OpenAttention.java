@@ -85,7 +85,7 @@ final class OpenAttention implements OpenWorkload {
               .dtype(spec.dtype())
               .allocate();
       all.add(tensor);
-      RandomNumbers.fill(tensor.local(), all.size() + 31L * group.rank());
+      tensor.local().fillRandom(all.size() + 31L * group.rank());
     }
 
     BuiltForm build(ContextParallel tuning) {

@@ -55,7 +55,7 @@ final class OpenCollective implements OpenWorkload {
             .dtype(workload.dtype());
     var tensor = kind.map(builder::memory).orElse(builder).allocate();
     opened.add(tensor);
-    RandomNumbers.fill(tensor.local(), seed + 31L * group.rank());
+    tensor.local().fillRandom(seed + 31L * group.rank());
     return tensor;
   }
 

@@ -16,10 +16,10 @@ final class OpenGemm implements OpenWorkload {
     this.group = group;
     this.spec = spec;
     first = pipeline(Overlap.unfused());
-    RandomNumbers.fill(first.input(), 1 + 31L * group.rank());
-    RandomNumbers.fill(first.weight(), 2 + 31L * group.rank());
+    first.input().fillRandom(1 + 31L * group.rank());
+    first.weight().fillRandom(2 + 31L * group.rank());
     if (spec.pattern().beside()) {
-      RandomNumbers.fill(first.besideInput(), 3 + 31L * group.rank());
+      first.besideInput().fillRandom(3 + 31L * group.rank());
     }
   }
 

@@ -17,6 +17,7 @@ import braid.model.Displayable;
 import braid.model.MemoryKind;
 import braid.model.MimeBundle;
 import braid.model.SelfCheck;
+import braid.natives.kernels.KernelChecks;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -195,10 +196,11 @@ public final class SelfTest {
   /// Returns the checks of this rank's GPU; none on the host.
   private static List<SelfCheck> ofGpu() {
     return RankContext.current().backend() instanceof CudaBackend gpu
-        ? List.of(
-            new KernelCheck(gpu.device()),
-            new GemmCheck(gpu.device()),
-            new CudnnCheck(gpu.device()))
+        ? Stream.<SelfCheck>concat(
+                Stream.of(KernelChecks.Group.values())
+                    .map(kernels -> new KernelCheck(gpu.device(), kernels)),
+                Stream.of(new GemmCheck(gpu.device()), new CudnnCheck(gpu.device())))
+            .toList()
         : List.of();
   }
 

@@ -116,6 +116,16 @@ public enum Transport {
     };
   }
 
+  /// Returns the library that runs a method of a pattern where this one lacks it; empty if this one
+  /// has it, or no other does.
+  public Optional<Transport> replacement(GemmSpec.Pattern pattern, Method method) {
+    return Optional.of(NCCL_KERNELS)
+        .filter(
+            library ->
+                !unsupported(pattern, method).isEmpty()
+                    && library.unsupported(pattern, method).isEmpty());
+  }
+
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT);

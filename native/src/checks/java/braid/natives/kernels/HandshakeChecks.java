@@ -210,7 +210,8 @@ final class HandshakeChecks {
       long out) {
     var stream = all.stream(rank);
     var kernels = all.bench.kernels();
-    kernels.fillIntegers(stream, parts.get(rank).address(), numbers, type, seed(rank, value));
+    kernels.draw(
+        stream, parts.get(rank).address(), numbers, type, Drawn.INTEGERS, seed(rank, value));
     var arguments =
         ReduceArguments.of(
             parts.stream().map(part -> new ReduceArguments.Part(part.address(), type)).toList(),
@@ -289,7 +290,7 @@ final class HandshakeChecks {
     var stream = all.stream(rank);
     var kernels = all.bench.kernels();
     long part = parts.get(rank).address();
-    kernels.fillIntegers(stream, part, bytes, ElementType.E5M2, seed(rank, value));
+    kernels.draw(stream, part, bytes, ElementType.E5M2, Drawn.INTEGERS, seed(rank, value));
     var copies =
         gathered.stream()
             .map(to -> new GpuCopy(to.address() + (long) rank * bytes, part, bytes))
@@ -352,7 +353,7 @@ final class HandshakeChecks {
       }
       bench
           .kernels()
-          .fillIntegers(all.stream(1), parts.get(1).address(), numbers, type, seed(1, 7));
+          .draw(all.stream(1), parts.get(1).address(), numbers, type, Drawn.INTEGERS, seed(1, 7));
       all.stream(1).synchronize();
       for (int kind = 0; kind < KINDS; kind++) {
         bench.write(all.word(0, kind, 1), value);

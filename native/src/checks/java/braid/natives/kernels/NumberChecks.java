@@ -38,7 +38,9 @@ final class NumberChecks {
           "every pattern of " + type + " to itself",
           () -> converts(bench, patterns(type), type, type, 0));
       bench.check("fill_value", type.toString(), () -> fillsValues(bench, type));
-      bench.check("fill_integers", type.toString(), () -> fillsIntegers(bench, type));
+      for (var numbers : Drawn.values()) {
+        bench.check(numbers.kernel(), type.toString(), () -> draws(bench, type, numbers));
+      }
     }
     bench.check("range", "integers, fractions, infinity, NaN", () -> ranges(bench));
     bench.check("compare", "places, counts, tolerance, NaN", () -> compares(bench));
@@ -102,14 +104,14 @@ final class NumberChecks {
         });
   }
 
-  private static Optional<String> fillsIntegers(CheckBench bench, ElementType type) {
+  private static Optional<String> draws(CheckBench bench, ElementType type, Drawn numbers) {
     int count = 100_003;
     return CheckBench.firstWrong(
         Stream.of(42L, -7L),
         seed -> {
           try (var out = bench.buffer((long) count * type.bytes(), type.bytes())) {
-            bench.kernels().fillIntegers(bench.stream(), out.address(), count, type, seed);
-            return differs(count, i -> Integers.at(seed, i), type, out);
+            bench.kernels().draw(bench.stream(), out.address(), count, type, numbers, seed);
+            return differs(count, i -> type.round(numbers.at(seed, i)), type, out);
           }
         });
   }

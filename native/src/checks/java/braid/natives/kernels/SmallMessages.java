@@ -52,7 +52,7 @@ public final class SmallMessages {
     this.words = gpu.allocate((long) WORD_BYTES * WORD_BYTES);
     gpu.fill(words, (byte) 0, (long) WORD_BYTES * WORD_BYTES);
     for (int part = 0; part < MOST_PARTS; part++) {
-      kernels.fillIntegers(stream, part(part), MOST_BYTES / TYPE.bytes(), TYPE, part);
+      kernels.draw(stream, part(part), MOST_BYTES / TYPE.bytes(), TYPE, Drawn.INTEGERS, part);
     }
     stream.synchronize();
   }
@@ -188,7 +188,7 @@ public final class SmallMessages {
             0);
     long workspace = gpu.allocate(Lt.WORKSPACE_BYTES);
     long weight = out + MOST_BYTES;
-    kernels.fillIntegers(stream, weight, (long) K * N, TYPE, 1);
+    kernels.draw(stream, weight, (long) K * N, TYPE, Drawn.INTEGERS, 1);
     stream.synchronize();
     try (var lt = Lt.open(gpu)) {
       var plans = lt.candidates(problem, PLANS, Lt.WORKSPACE_BYTES);

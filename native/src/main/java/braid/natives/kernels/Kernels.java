@@ -47,6 +47,7 @@ public final class Kernels implements AutoCloseable {
           "copy_rows",
           "fill_value",
           "fill_integers",
+          "fill_reals",
           "range",
           "compare",
           "sizes",
@@ -255,9 +256,10 @@ public final class Kernels implements AutoCloseable {
     launch("fill_value", stream, count, to, count, type.code(), value);
   }
 
-  /// Sets element i to [Integers#at] index i, a pseudo-random small integer.
-  public void fillIntegers(GpuStream stream, long to, long count, ElementType type, long seed) {
-    launch("fill_integers", stream, count, to, count, type.code(), seed);
+  /// Sets element i to the number drawn at index i.
+  public void draw(
+      GpuStream stream, long to, long count, ElementType type, Drawn numbers, long seed) {
+    launch(numbers.kernel(), stream, count, to, count, type.code(), seed);
   }
 
   /// Raises the fp32 number at `result` to the largest absolute value; a NaN counts as infinity.

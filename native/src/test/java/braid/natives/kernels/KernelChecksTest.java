@@ -16,7 +16,8 @@ class KernelChecksTest {
     try (var gpu = Gpu.open(0, "test");
         var kernels = Kernels.load(gpu, cache);
         var attention = AttentionKernels.load(gpu, cache)) {
-      assertThat(KernelChecks.run(gpu, kernels, attention)).allMatch(KernelChecks.Result::ok);
+      assertThat(KernelChecks.run(gpu, kernels, attention, KernelChecks.Group.values()))
+          .allMatch(KernelChecks.Result::ok);
     }
   }
 }

@@ -162,8 +162,7 @@ public enum ComparedForms {
       }
       case TRANSPORTS -> {
         // A host that records may enqueue the GEMM when the all-gather has ended, so that forms
-        // which
-        // may overlap need not.
+        // which may overlap need not.
         double share = RankTimes.of(profile).overlappedToCommunication();
         yield timed && form.method() == Method.UNFUSED && share > CLOCK_ERROR
             ? Optional.of("%.0f%% of the all-gather ran beside the GEMM".formatted(share * 100))
@@ -180,7 +179,11 @@ public enum ComparedForms {
   /// the first form.
   private String times(CaseContext context, List<Pipeline> pipes) {
     var samples = new ArrayList<List<Long>>();
-    pipes.forEach(_ -> samples.add(new ArrayList<>()));
+    for (var pipe : pipes) {
+      samples.add(new ArrayList<>());
+      pipe.input().fillRandom(context.group().rank());
+      pipe.weight().fillRandom(SIZE + context.group().rank());
+    }
     for (int round = 0; round < ROUNDS; round++) {
       for (int i = 0; i < pipes.size(); i++) {
         for (long sample : pipes.get(i).time(ITERATIONS, Timing.BACK_TO_BACK)) {

@@ -9,7 +9,7 @@ import braid.internal.resource.Interval;
 import braid.internal.resource.Range;
 import braid.internal.work.Transfer;
 import braid.model.DType;
-import braid.natives.kernels.Integers;
+import braid.natives.kernels.Drawn;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.function.Consumer;
@@ -79,8 +79,8 @@ public final class HostAccess implements Inspection {
   }
 
   @Override
-  public void fillIntegers(DType dtype, MemorySegment memory, long seed) {
-    storing(dtype, memory, memory.byteSize() / dtype.bytes(), i -> Integers.at(seed, i));
+  public void draw(DType dtype, MemorySegment memory, Drawn numbers, long seed) {
+    storing(dtype, memory, memory.byteSize() / dtype.bytes(), i -> numbers.at(seed, i));
   }
 
   @Override

@@ -1,6 +1,7 @@
 package braid.internal.resource;
 
 import braid.model.DType;
+import braid.natives.kernels.Drawn;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -37,8 +38,8 @@ public interface Access {
   /// Sets all numbers to the value, rounded to the type.
   void fill(DType dtype, MemorySegment memory, float value);
 
-  /// Fills with the sequence of [braid.natives.kernels.Integers].
-  void fillIntegers(DType dtype, MemorySegment memory, long seed);
+  /// Fills with drawn numbers, each rounded to the type.
+  void draw(DType dtype, MemorySegment memory, Drawn numbers, long seed);
 
   /// Returns the number at the index, widened to fp32.
   default float get(DType dtype, MemorySegment memory, long index) {

@@ -1,7 +1,7 @@
 package braid.internal.resource;
 
 import braid.model.DType;
-import braid.natives.kernels.Integers;
+import braid.natives.kernels.Drawn;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -70,12 +70,12 @@ public final class ConcatenatedAccess implements Access {
 
   /// Fills with one sequence over all parts.
   @Override
-  public void fillIntegers(DType dtype, MemorySegment memory, long seed) {
+  public void draw(DType dtype, MemorySegment memory, Drawn numbers, long seed) {
     try (var arena = Arena.ofConfined()) {
       var all = arena.allocate(memory.byteSize(), Long.BYTES);
       long count = memory.byteSize() / dtype.bytes();
       for (long i = 0; i < count; i++) {
-        dtype.store(all, i, Integers.at(seed, i));
+        dtype.store(all, i, numbers.at(seed, i));
       }
       write(all, memory);
     }

@@ -1,9 +1,11 @@
 package braid.internal.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 
 import braid.internal.resource.Range;
 import braid.model.DType;
+import braid.natives.kernels.Drawn;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
@@ -66,10 +68,31 @@ class HostAccessTest {
   void integersAreTheSameInEveryTypeAndAtEveryPlace(DType dtype) {
     int count = 1000;
     var memory = MemorySegment.ofArray(new byte[count * dtype.bytes()]);
-    HostAccess.HOST.fillIntegers(dtype, memory, 17);
+    HostAccess.HOST.draw(dtype, memory, Drawn.INTEGERS, 17);
     for (int i = 0; i < count; i++) {
       assertThat(dtype.load(memory, i)).isEqualTo(Integers.at(17, i));
     }
+  }
+
+  @ParameterizedTest
+  @EnumSource(DType.class)
+  void realNumbersHaveMean0AndVariance1InEveryType(DType dtype) {
+    int count = 100_000;
+    var memory = MemorySegment.ofArray(new byte[count * dtype.bytes()]);
+    HostAccess.HOST.draw(dtype, memory, Drawn.REALS, 17);
+    double sum = 0;
+    double squares = 0;
+    double neighbors = 0;
+    for (int i = 0; i < count; i++) {
+      double each = dtype.load(memory, i);
+      assertThat(each).isEqualTo(dtype.round(Drawn.REALS.at(17, i))).isBetween(-3.5, 3.5);
+      sum += each;
+      squares += each * each;
+      neighbors += i == 0 ? 0 : each * dtype.load(memory, i - 1);
+    }
+    assertThat(sum / count).isCloseTo(0, within(0.02));
+    assertThat(squares / count).isCloseTo(1, within(0.02));
+    assertThat(neighbors / count).isCloseTo(0, within(0.02));
   }
 
   @ParameterizedTest

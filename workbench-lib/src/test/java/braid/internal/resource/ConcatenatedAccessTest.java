@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.host.HostAccess;
 import braid.model.DType;
+import braid.natives.kernels.Drawn;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -50,9 +51,13 @@ class ConcatenatedAccessTest {
     assertThat(access.get(TYPE, access.whole(), 0)).isZero();
     assertThat(access.get(TYPE, access.whole(), 1)).isEqualTo(5);
     assertThat(access.get(TYPE, access.whole(), 3 * NUMBERS - 1)).isEqualTo(5);
-    access.fillIntegers(TYPE, access.whole(), 11);
+    access.draw(TYPE, access.whole(), Drawn.INTEGERS, 11);
     for (int i = 0; i < 3 * NUMBERS; i++) {
       assertThat(access.get(TYPE, access.whole(), i)).isEqualTo(Integers.at(11, i));
+    }
+    access.draw(TYPE, access.whole(), Drawn.REALS, 11);
+    for (int i = 0; i < 3 * NUMBERS; i++) {
+      assertThat(access.get(TYPE, access.whole(), i)).isEqualTo(TYPE.round(Drawn.REALS.at(11, i)));
     }
   }
 }

@@ -9,6 +9,7 @@ import braid.model.DType;
 import braid.model.SelfCheck;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.GpuStream;
+import braid.natives.kernels.Drawn;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.Arena;
 import java.util.Arrays;
@@ -151,11 +152,12 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
   private void fill(GpuStream stream, Matrix matrix, long seed) {
     device
         .kernels()
-        .fillIntegers(
+        .draw(
             stream,
             matrix.segment().address(),
             (long) matrix.rows() * matrix.columns(),
             Arguments.type(matrix.dtype()),
+            Drawn.INTEGERS,
             seed);
   }
 

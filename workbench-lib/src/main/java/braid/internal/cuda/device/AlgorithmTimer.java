@@ -7,6 +7,7 @@ import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuError;
 import braid.natives.cuda.GpuEvent;
 import braid.natives.cuda.GpuStream;
+import braid.natives.kernels.Drawn;
 import braid.natives.kernels.ElementType;
 import java.nio.file.Path;
 import java.util.List;
@@ -216,11 +217,12 @@ final class AlgorithmTimer implements AutoCloseable {
     long address = scratch.allocate(bytes(layout));
     device
         .kernels()
-        .fillIntegers(
+        .draw(
             stream,
             address,
             bytes(layout) / bytes(layout.type()),
             type(layout.type()),
+            Drawn.REALS,
             FILLING_SEED);
     stream.synchronize();
     return address;

@@ -8,6 +8,7 @@ import braid.internal.resource.Interval;
 import braid.internal.resource.Range;
 import braid.model.DType;
 import braid.natives.cuda.GpuStream;
+import braid.natives.kernels.Drawn;
 import braid.natives.kernels.Kernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -49,11 +50,16 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
   }
 
   @Override
-  public void fillIntegers(DType dtype, MemorySegment memory, long seed) {
+  public void draw(DType dtype, MemorySegment memory, Drawn numbers, long seed) {
     run(
         stream ->
-            kernels.fillIntegers(
-                stream, memory.address(), count(dtype, memory), Arguments.type(dtype), seed));
+            kernels.draw(
+                stream,
+                memory.address(),
+                count(dtype, memory),
+                Arguments.type(dtype),
+                numbers,
+                seed));
   }
 
   @Override
