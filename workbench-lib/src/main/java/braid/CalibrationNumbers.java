@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.function.BiFunction;
 import java.util.function.DoubleFunction;
 import java.util.stream.Stream;
 
@@ -27,10 +28,7 @@ import java.util.stream.Stream;
 record CalibrationNumbers(CalibrationShapes shapes, CalibrationCases cases) {
   static final String LINK = "link inside a host";
 
-  /// Rows of parts that are copied and added, each of 1024 columns.
-  private static final List<Integer> PART_ROWS = List.of(64, 1024, 4096);
-
-  private static final int PART_COLUMNS = 1024;
+  private static final int CONVERTED_COLUMNS = 1024;
 
   /// Timed iterations of pipelines with little work, and of others.
   private static final int MANY_RUNS = 15;
@@ -99,7 +97,7 @@ record CalibrationNumbers(CalibrationShapes shapes, CalibrationCases cases) {
                 LINK,
                 link.bytesPerSecond(),
                 value -> new Link(digits(value), link.latencyNanos()).toString(),
-                copied(ENGINE).subList(PART_ROWS.size() - 1, PART_ROWS.size()),
+                copied(ENGINE),
                 Part.COPYING));
         all.add(
             bandwidth("worker bandwidth", links.bytesPerWorker(), copied(WORKER), Part.COPYING));
@@ -226,7 +224,7 @@ record CalibrationNumbers(CalibrationShapes shapes, CalibrationCases cases) {
   private Quantity conversion(String direction, DType type, double before, Part part) {
     var given =
         new Case(
-            shapes.gathered(CONVERTED_ROWS, PART_COLUMNS, CONVERTED_DEPTH, type),
+            shapes.gathered(CONVERTED_ROWS, CONVERTED_COLUMNS, CONVERTED_DEPTH, type),
             Overlap.unfused());
     return quantity(
         "conversion %s %s".formatted(direction, type),
@@ -237,22 +235,21 @@ record CalibrationNumbers(CalibrationShapes shapes, CalibrationCases cases) {
   }
 
   private List<Case> added() {
-    return PART_ROWS.stream()
-        .map(
-            rows ->
-                new Case(
-                    GemmSpec.gemmAllReduce(
-                        rows * shapes.ranks(), PART_COLUMNS, 16 * shapes.ranks()),
-                    Overlap.pipelined(1)))
-        .toList();
+    return parts(
+        (rows, columns) ->
+            new Case(
+                GemmSpec.gemmAllReduce(rows, columns, 16 * shapes.ranks()), Overlap.pipelined(1)));
   }
 
   private List<Case> copied(Overlap tuning) {
-    return PART_ROWS.stream()
-        .map(
-            rows ->
-                new Case(
-                    shapes.gathered(rows * shapes.ranks(), 16, PART_COLUMNS, DType.FP32), tuning))
+    return parts(
+        (rows, columns) -> new Case(shapes.gathered(rows, 16, columns, DType.FP32), tuning));
+  }
+
+  /// Returns a case for each size of a part, by the rows of all parts together and the columns.
+  private List<Case> parts(BiFunction<Integer, Integer, Case> of) {
+    return shapes.partRows().stream()
+        .map(rows -> of.apply(rows * shapes.ranks(), shapes.partColumns()))
         .toList();
   }
 

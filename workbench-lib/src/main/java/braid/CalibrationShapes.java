@@ -40,6 +40,16 @@ record CalibrationShapes(int ranks, boolean host) {
       new Sizes(List.of(8192, 32_768, 262_144), List.of(512, 2048, 8192));
   static final List<Integer> HEAD_SIZES = List.of(64, 128);
 
+  /// Rows of parts that are copied and added. On GPUs small ones take the time of a launch, and a
+  /// bandwidth is that of large ones.
+  List<Integer> partRows() {
+    return host ? List.of(64, 1024, 4096) : List.of(4096);
+  }
+
+  int partColumns() {
+    return host ? 1024 : 8192;
+  }
+
   /// Returns the sizes of a type.
   Sizes sizes(DType type) {
     return host ? HOST_GEMM : type == DType.BF16 ? GPU_GEMM : FEWER;
