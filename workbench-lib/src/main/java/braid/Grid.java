@@ -213,7 +213,7 @@ final class Grid {
                   first.getKey(),
                   first.getValue().getMessage()));
     }
-    withheld(problem).ifPresent(notes::add);
+    leftOut(problem).ifPresent(notes::add);
     notes.addAll(replacements);
     return possible;
   }
@@ -330,7 +330,7 @@ final class Grid {
 
   /// Returns a line that names the libraries that a search leaves out, each with the reason; empty
   /// on the host, which has none.
-  private Optional<String> withheld(Problem problem) {
+  private Optional<String> leftOut(Problem problem) {
     boolean chosen = transports != null || !whole || !group.onGpu();
     if (chosen || !(problem instanceof GemmSpec spec)) {
       return Optional.empty();
