@@ -247,9 +247,9 @@ record CalibrationNumbers(CalibrationShapes shapes, CalibrationCases cases) {
   }
 
   /// Returns a case for each size of a part, by the rows of all parts together and the columns.
-  private List<Case> parts(BiFunction<Integer, Integer, Case> of) {
+  private List<Case> parts(BiFunction<Integer, Integer, Case> made) {
     return shapes.partRows().stream()
-        .map(rows -> of.apply(rows * shapes.ranks(), shapes.partColumns()))
+        .map(rows -> made.apply(rows * shapes.ranks(), shapes.partColumns()))
         .toList();
   }
 
