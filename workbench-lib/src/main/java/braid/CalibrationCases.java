@@ -173,30 +173,32 @@ final class CalibrationCases {
             case ITERATION -> timed > 0 ? median(pipeline.time(timed, Timing.LATENCY)) : 0;
             default -> {
               double alone = median(spans.stream().mapToLong(part::nanos).toArray());
-              yield group.onGpu() && part.computes() && alone > 0
-                  ? settled(pipeline, part, alone)
-                  : alone;
+              yield group.onGpu() && part.computes() ? settled(pipeline, part, alone) : alone;
             }
           });
     }
   }
 
   /// Returns a part's time per iteration while iterations are in flight: of the second half of
-  /// them.
+  /// them. Rank 0 decides how many, and that none run if the pipelines do not have the part.
   ///
   /// @param alone its time in an iteration at a time
   private double settled(Pipeline pipeline, Part part, double alone) {
-    long wanted = Math.clamp((long) (2 * SETTLING_NANOS / alone), 2, MOST_IN_FLIGHT);
+    long wanted =
+        alone > 0 ? Math.clamp((long) (2 * SETTLING_NANOS / alone), 2, MOST_IN_FLIGHT) : 0;
     int runs = (int) group.broadcast(wanted, ROOT);
+    if (runs == 0) {
+      return alone;
+    }
     var spans =
         recorded(pipeline, () -> pipeline.time(runs, Timing.BACK_TO_BACK))
             .filter(part::contains)
             .sorted(Comparator.comparingLong(Span::startNanos))
             .toList();
-    int each = spans.size() / runs;
+    int count = spans.size() / runs;
     return median(
         IntStream.range(runs / 2, runs)
-            .mapToLong(run -> part.nanos(spans.subList(run * each, (run + 1) * each)))
+            .mapToLong(run -> part.nanos(spans.subList(run * count, (run + 1) * count)))
             .toArray());
   }
 

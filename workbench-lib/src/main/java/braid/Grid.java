@@ -13,12 +13,10 @@ import braid.model.Problem;
 import braid.model.Transport;
 import braid.model.Tuning;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -45,9 +43,6 @@ final class Grid {
   private @Nullable List<Tuning> methods;
 
   private @Nullable List<Tuning> exact;
-
-  /// A line for each named library that lacks a method, and the one that runs it.
-  private final Set<String> replacements = new LinkedHashSet<>();
 
   /// @param kind kind of symmetric memory; null for the default
   Grid(ProcessGroup group, @Nullable MemoryKind kind) {
@@ -200,7 +195,7 @@ final class Grid {
           boolean without =
               strict && given().stream().anyMatch(option -> !has(possible, option, tuning));
           if (possible.isEmpty() || without) {
-            throw refusal;
+            throw explained(problem, tuning, refusal);
           }
         });
     if (!refused.isEmpty()) {
@@ -214,7 +209,7 @@ final class Grid {
                   first.getValue().getMessage()));
     }
     leftOut(problem).ifPresent(notes::add);
-    notes.addAll(replacements);
+    notes.addAll(replacements(problem));
     return possible;
   }
 
@@ -230,18 +225,13 @@ final class Grid {
     return tunings.stream().anyMatch(each -> value.equals(each.columns().getOrDefault(column, "")));
   }
 
-  /// Returns a line for each named library that lacks a method and was replaced.
-  Set<String> replacements() {
-    return Collections.unmodifiableSet(replacements);
-  }
-
   /// Returns all tunings for a problem, possible or not.
   List<Tuning> all(Problem problem) {
     if (exact != null) {
       return exact;
     }
     boolean ofGemm = problem instanceof GemmSpec;
-    var tried = methods != null ? methods : ofGemm ? bases() : basesOfAttention();
+    var tried = methods(problem);
     if (tried.equals(List.of(Overlap.bulk())) && (splits != null || streams != null)) {
       throw new BraidException(
           "bulk has 1 split and 1 stream, but %s was given; leave it out, or add a method"
@@ -273,26 +263,55 @@ final class Grid {
     return List.copyOf(all);
   }
 
+  private List<Tuning> methods(Problem problem) {
+    return methods != null ? methods : problem instanceof GemmSpec ? bases() : basesOfAttention();
+  }
+
   /// Returns the tuning over the library that has its method, if the one that was named lacks it.
   private Tuning replaced(Problem problem, Tuning tuning) {
-    if (transports == null
-        || !(problem instanceof GemmSpec spec)
-        || !(tuning instanceof Overlap overlap)) {
-      return tuning;
+    return transports != null
+            && problem instanceof GemmSpec spec
+            && tuning instanceof Overlap overlap
+        ? overlap
+            .transport()
+            .replacement(spec.pattern(), overlap.method())
+            .map(overlap::over)
+            .orElse(overlap)
+        : tuning;
+  }
+
+  /// Returns a line for each method that a named library lacks and another one runs.
+  List<String> replacements(Problem problem) {
+    if (!(problem instanceof GemmSpec spec)) {
+      return List.of();
     }
-    var named = overlap.transport();
-    var other = named.replacement(spec.pattern(), overlap.method());
-    if (other.isEmpty()) {
-      return tuning;
+    var pattern = spec.pattern();
+    var lines = new ArrayList<String>();
+    for (var library : values(transports, List.of(), List.of())) {
+      methods(problem).stream()
+          .map(tuning -> tuning.require(Overlap.class, spec).method())
+          .distinct()
+          .forEach(
+              method ->
+                  library
+                      .replacement(pattern, method)
+                      .map(
+                          "%s has no %s of %s, so it runs over %%s"
+                                  .formatted(library, method, pattern)
+                              ::formatted)
+                      .ifPresent(lines::add));
     }
-    replacements.add(
-        "%s over %s instead of %s: %s"
-            .formatted(
-                overlap.method(),
-                other.get(),
-                named,
-                named.unsupported(spec.pattern(), overlap.method())));
-    return overlap.over(other.get());
+    return lines;
+  }
+
+  /// Returns a refusal that also says why a library is meant that nobody named.
+  private BraidException explained(Problem problem, Tuning tuning, BraidException refusal) {
+    boolean named = transports == null || transports.contains(tuning.transport());
+    return named
+        ? refusal
+        : new BraidException(
+            "%s: %s".formatted(String.join("; ", replacements(problem)), refusal.getMessage()),
+            refusal);
   }
 
   private <T> List<T> values(@Nullable List<T> given, List<T> searched, List<T> otherwise) {
@@ -321,11 +340,11 @@ final class Grid {
                     .memory()
                     .filter(needed -> wanted != MemoryKind.AUTO && wanted != needed)
                     .map(needed -> "needs memory %s but it is %s".formatted(needed, wanted)))
-        .or(() -> context.backend().missing(library))
         .or(
             () ->
                 Optional.of("not tried on GPUs; name it in transports(...)")
-                    .filter(_ -> library.multiplies()));
+                    .filter(_ -> library.multiplies()))
+        .or(() -> context.backend().missing(library));
   }
 
   /// Returns a line that names the libraries that a search leaves out, each with the reason; empty

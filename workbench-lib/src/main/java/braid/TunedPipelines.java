@@ -17,14 +17,19 @@ import java.util.Optional;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
-/// Builds the pipelines that a tuner measures, and verifies them. They are timed on real numbers
-/// and verified on integers: a GPU multiplies integers faster, and their sums are exact. Plain
+/// Builds the pipelines that a tuner measures, and verifies them on integers, whose sums are exact.
+/// A GPU multiplies integers faster than real numbers, so pipelines are timed on these there. Plain
 /// loops verify attention, so a long one is verified on its first tokens.
 ///
 /// @param kind kind of symmetric memory; null for the default
-record TunedPipelines(ProcessGroup group, @Nullable MemoryKind kind) {
+/// @param timed numbers that pipelines are timed on
+record TunedPipelines(ProcessGroup group, @Nullable MemoryKind kind, Drawn timed) {
   /// Operations of the longest attention that is verified as it is, which takes about a second.
   static final double MOST_VERIFIED_FLOPS = 2e8;
+
+  TunedPipelines(ProcessGroup group, @Nullable MemoryKind kind) {
+    this(group, kind, group.onGpu() ? Drawn.REALS : Drawn.INTEGERS);
+  }
 
   /// Builds the pipeline of a problem and a tuning.
   Work build(Problem problem, Tuning tuning) {
@@ -50,12 +55,17 @@ record TunedPipelines(ProcessGroup group, @Nullable MemoryKind kind) {
     return work(links(problem, builder -> builder.schedule(own)));
   }
 
-  private static Work.OfChain work(List<Pipeline> links) {
+  private Work.OfChain work(List<Pipeline> links) {
     var chain = Chain.of(links.getFirst());
+    Runnable closing = () -> links.forEach(Pipeline::close);
+    if (timed == Drawn.INTEGERS) {
+      // Pipelines begin with them.
+      return new Work.OfChain(chain, chain::verify, closing);
+    }
     try {
-      draw(links, Drawn.REALS);
+      draw(links, timed);
     } catch (RuntimeException | Error e) {
-      links.forEach(Pipeline::close);
+      closing.run();
       throw e;
     }
     return new Work.OfChain(
@@ -63,9 +73,9 @@ record TunedPipelines(ProcessGroup group, @Nullable MemoryKind kind) {
         () -> {
           draw(links, Drawn.INTEGERS);
           chain.verify();
-          draw(links, Drawn.REALS);
+          draw(links, timed);
         },
-        () -> links.forEach(Pipeline::close));
+        closing);
   }
 
   /// Fills the inputs of all links, and runs those that the first one reads.

@@ -55,7 +55,7 @@ class SeedsFTest {
   }
 
   @Test
-  void f10ATunerTakesNcclWhereTheNamedLibraryLacksTheMethod() {
+  void f10ATunerMeasuresOverNcclIfTheNamedLibraryLacksAMethod() {
     LocalRanks.run(
         2,
         world -> {
@@ -70,13 +70,14 @@ class SeedsFTest {
               .containsExactly(Overlap.ring(2).over(Transport.NCCL_SYMMETRIC));
           var notes = new ArrayList<String>();
           var grid = grid(world, Transport.CUBLASMP, Method.BULK, Method.PIPELINED);
-          // A host has no library, but the tuner says what it would have taken.
+          var line = "cublasmp has no bulk of gemm-beside-all-gather, so it runs over nccl_kernels";
+          assertThat(grid.replacements(beside)).containsExactly(line);
+          // A host has no library. The refusal says why it is about one that nobody named.
           assertThatThrownBy(() -> grid.possible(beside, true, notes))
-              .hasMessageContaining("the backend is host");
-          assertThat(grid.replacements())
-              .containsExactly(
-                  "bulk over nccl_kernels instead of cublasmp: it multiplies and exchanges the same"
-                      + " data in one call; take over(NCCL_KERNELS)");
+              .hasMessage(
+                  line
+                      + ": nccl_kernels needs the cuda backend but the backend is host; use"
+                      + " over(COPY_ENGINE)");
         });
   }
 

@@ -24,6 +24,7 @@ import braid.model.Problem;
 import braid.model.Timing;
 import braid.model.TokenLayout;
 import braid.model.Transport;
+import braid.natives.kernels.Drawn;
 import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
 import java.io.IOException;
@@ -267,7 +268,7 @@ class TunedProblemsTest {
         world -> {
           var work =
               (Candidates.Work.OfChain)
-                  new TunedPipelines(world, null)
+                  new TunedPipelines(world, null, Drawn.REALS)
                       .build(problem, ofGemm ? Overlap.direct() : ContextParallel.ring());
           try {
             var pipeline = work.chain().pipelines().getFirst();

@@ -451,7 +451,7 @@ class VerifyRandomTest {
       if (sizes[i] == 0) {
         return; // No input has a size there.
       }
-      // What is accumulated to may be larger than all products.
+      // The number before an accumulation may be larger than all products.
       double size = Math.max(sizes[i], Math.abs(values[i]));
       double ulp = dtype.epsilon() * Math.scalb(1.0, Math.getExponent(size));
       set(i, values[i] + (random.nextBoolean() ? 4 : -4) * ulp);
