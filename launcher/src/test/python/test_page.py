@@ -149,7 +149,11 @@ class PageTest(unittest.TestCase):
             time.sleep(0.1)
 
     def page(self):
-        return self.js("return document.getElementById('notebook-container').innerText")
+        """Returns the notebook's text, or the address and text of another page."""
+        return self.js(
+            "let n = document.getElementById('notebook-container');"
+            " return n ? n.innerText : location.href + ': ' + document.documentElement.outerHTML"
+        )
 
     def picture(self, name):
         folder = os.environ.get("BRAID_SCREENSHOTS")
@@ -164,7 +168,7 @@ class PageTest(unittest.TestCase):
         self.browser.set_window_size(1200, 1100)
 
     def open(self, notebook):
-        self.browser.get(f"http://127.0.0.1:{self.port}/notebooks/{notebook}?token={TOKEN}")
+        self.navigate(f"http://127.0.0.1:{self.port}/notebooks/{notebook}?token={TOKEN}")
         self.until(
             "a kernel",
             lambda: self.js(
@@ -174,6 +178,16 @@ class PageTest(unittest.TestCase):
             2 * TIMEOUT_S,
         )
         self.addCleanup(self.leave)
+
+    def navigate(self, address):
+        """Navigates again if a browser that has just started shows another page and sent no request."""
+        for attempt in range(3):
+            self.browser.get(address)
+            if self.js("return !!document.getElementById('notebook-container')"):
+                return
+            print(f"attempt {attempt + 1} of {address}: {self.page()[:2000]}")
+            time.sleep(1)
+        self.fail(f"the browser shows no notebook; the page: {self.page()[:2000]}")
 
     def leave(self):
         self.js("Jupyter.notebook.session.delete(); Jupyter.notebook.set_dirty(false)")
