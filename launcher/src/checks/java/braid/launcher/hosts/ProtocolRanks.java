@@ -6,10 +6,12 @@ import braid.launcher.wire.FromRank;
 import braid.launcher.wire.Hello;
 import braid.launcher.wire.OutputMark;
 import braid.launcher.wire.ToRank;
-import java.io.ByteArrayInputStream;
 import java.io.EOFException;
 import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
 import java.net.ProtocolException;
+import java.net.Socket;
 import java.net.SocketException;
 import java.time.Duration;
 import java.util.List;
@@ -17,6 +19,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 
 /// Ranks of one process that only speak the protocol of agents and ranks: they answer every request
@@ -66,15 +69,15 @@ public final class ProtocolRanks {
     }
 
     private void run() throws IOException {
-      try (var link = Link.patiently(PATIENCE, () -> join(Link.connect(key)))) {
+      try (var link = join()) {
         link.silence(Duration.ZERO);
         while (true) {
-          switch (LinkMessage.read(link.in())) {
+          switch (link.read()) {
             case LinkMessage.Beat beat ->
                 link.send(new LinkMessage.Alive(beat.number(), new ProcessState('S', 0)));
             // Beside the beats, which a busy machine would delay too long.
             case LinkMessage.Start start -> serve(() -> start(start, link));
-            case LinkMessage.End() -> {
+            case LinkMessage.Over() -> {
               return;
             }
             case LinkMessage other -> throw new IOException("unexpected: " + other);
@@ -83,10 +86,25 @@ public final class ProtocolRanks {
       }
     }
 
+    /// Joins, again while the front does not listen yet or is too busy to answer.
+    private Link join() throws IOException {
+      long deadline = System.nanoTime() + PATIENCE.toNanos();
+      while (true) {
+        try {
+          return join(Link.connect(key));
+        } catch (IOException e) {
+          if (Link.isForeign(e) || System.nanoTime() > deadline) {
+            throw e;
+          }
+          LockSupport.parkNanos(Link.RETRY.toNanos());
+        }
+      }
+    }
+
     private Link join(Link link) throws IOException {
       try {
         link.send(new LinkMessage.Join(version, "h" + rank / 8, rank, count, pid));
-        if (!LinkMessage.read(link.in()).equals(new LinkMessage.Answered(""))) {
+        if (!link.read().equals(new LinkMessage.Answered(""))) {
           throw new ProtocolException("rank " + rank + " was refused");
         }
         return link;
@@ -96,45 +114,35 @@ public final class ProtocolRanks {
       }
     }
 
-    private Link carry(Link joined, LinkMessage.Start start, LinkMessage.Stream stream)
-        throws IOException {
-      var link = joined.another(PATIENCE);
-      link.send(new LinkMessage.Carry(rank, start.start(), stream));
-      link.silence(Duration.ZERO);
-      return link;
-    }
-
     private void start(LinkMessage.Start start, Link agent) throws IOException {
       agent.send(new LinkMessage.Started(start.start(), pid));
-      var output =
-          List.of(
-              carry(agent, start, LinkMessage.Stream.STDOUT),
-              carry(agent, start, LinkMessage.Stream.STDERR));
+      var output = List.of(agent.accept(start.stdout()), agent.accept(start.stderr()));
       var execution = greet(agent, start, false);
       var control = greet(agent, start, true);
       serve(() -> execute(execution, output, start.token()));
       serve(
           () -> {
             control(control);
-            for (var link : output) {
-              link.close();
-            }
+            output.forEach(Channel::close);
             agent.send(new LinkMessage.Exited(start.start(), 0, ""));
           });
     }
 
     private Connection greet(Link agent, LinkMessage.Start start, boolean control)
         throws IOException {
-      var connection = new Connection(carry(agent, start, LinkMessage.Stream.FRONT).socket);
+      var channel = agent.open();
+      agent.send(new LinkMessage.Connect(channel.number(), start.start(), LinkMessage.End.FRONT));
+      var connection = new Connection(new ChannelSocket(channel));
       connection.greet(start.token(), new Hello(rank, pid, control));
       return connection;
     }
 
-    private void execute(Connection execution, List<Link> output, String token) throws IOException {
+    private void execute(Connection execution, List<Channel> output, String token)
+        throws IOException {
       while (true) {
         if (ToRank.read(execution.in()) instanceof ToRank.Mark mark) {
-          for (var link : output) {
-            link.copy(new ByteArrayInputStream(new OutputMark(token, mark.number()).bytes()));
+          for (var channel : output) {
+            channel.out().write(new OutputMark(token, mark.number()).bytes());
           }
         }
         execution.send(new FromRank.Done());
@@ -156,6 +164,35 @@ public final class ProtocolRanks {
           }
         }
       }
+    }
+  }
+
+  /// A channel in the place of a socket.
+  private static final class ChannelSocket extends Socket {
+    private final Channel channel;
+
+    private ChannelSocket(Channel channel) {
+      this.channel = channel;
+    }
+
+    @Override
+    public void setTcpNoDelay(boolean immediate) {
+      // A channel sends at once.
+    }
+
+    @Override
+    public InputStream getInputStream() {
+      return channel.in();
+    }
+
+    @Override
+    public OutputStream getOutputStream() {
+      return channel.out();
+    }
+
+    @Override
+    public void close() {
+      channel.close();
     }
   }
 

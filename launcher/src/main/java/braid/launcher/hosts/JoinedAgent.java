@@ -1,8 +1,10 @@
 package braid.launcher.hosts;
 
+import braid.launcher.ranks.RankStarter;
 import java.io.EOFException;
 import java.io.IOException;
 import java.net.SocketException;
+import java.util.Map;
 import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
@@ -45,7 +47,7 @@ final class JoinedAgent {
   void serve() {
     try {
       while (true) {
-        receive(LinkMessage.read(link.in()));
+        receive(link.read());
       }
     } catch (EOFException | SocketException e) {
       loseEnded();
@@ -84,20 +86,46 @@ final class JoinedAgent {
           current.exited(exited.exitValue());
         }
       }
+      case LinkMessage.Connect connect -> {
+        var channel = link.accept(connect.channel());
+        // Beside this thread, which must not wait.
+        Thread.ofVirtual().name("braid-joined-channel").start(() -> connect(connect, channel));
+      }
       default -> throw new IOException("an agent must not send " + message.getClass());
     }
   }
 
-  /// Starts a process. An earlier one has ended.
-  JoinedProcess start(LinkMessage.Start message, int frontPort, int storePort) throws IOException {
-    var next = new JoinedProcess(this, message.start(), frontPort, storePort);
-    process = next;
-    link.send(message);
-    return next;
+  private void connect(LinkMessage.Connect connect, Channel channel) {
+    var current = process;
+    if (current != null && current.start() == connect.start()) {
+      current.connect(connect.end(), channel);
+    } else {
+      channel.close(); // of a process that has been replaced
+    }
   }
 
-  int nextStart() {
-    return ++starts;
+  /// Starts a process. An earlier one has ended.
+  JoinedProcess start(
+      RankStarter.Start order,
+      Map<String, String> environment,
+      Map<String, String> defaults,
+      int storePort)
+      throws IOException {
+    var stdout = link.open();
+    var stderr = link.open();
+    var next =
+        new JoinedProcess(this, ++starts, stdout.in(), stderr.in(), order.frontPort(), storePort);
+    process = next;
+    link.send(
+        new LinkMessage.Start(
+            starts,
+            stdout.number(),
+            stderr.number(),
+            order.kind(),
+            order.token(),
+            environment,
+            defaults));
+    return next;
   }
 
   /// Sends a heartbeat if the last one was answered; otherwise counts it as missed. Called once per

@@ -2,29 +2,23 @@ package braid.launcher.hosts;
 
 import braid.launcher.ranks.ProcessState;
 import braid.launcher.ranks.RemoteProcess;
-import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.InterruptedIOException;
 import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.Socket;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/// The front's handle of a rank's process that an agent has started. Its output arrives on links of
-/// its own, so that output that nobody reads delays no other message.
+/// The front's handle of a rank's process that an agent has started.
 final class JoinedProcess extends RemoteProcess {
   /// Exit value of a process whose end is unknown.
   private static final int UNKNOWN = -1;
 
   private static final long NOT_STARTED = -1;
-
-  /// Time for the links of an ended process to arrive.
-  private static final long LINKS_MILLIS = 1000;
 
   private final JoinedAgent agent;
   private final int start;
@@ -32,15 +26,22 @@ final class JoinedProcess extends RemoteProcess {
   private final int storePort;
   private final CompletableFuture<Long> pid = new CompletableFuture<>();
   private final CompletableFuture<Integer> exit = new CompletableFuture<>();
-  private final CompletableFuture<InputStream> stdout = new CompletableFuture<>();
-  private final CompletableFuture<InputStream> stderr = new CompletableFuture<>();
-  private final Set<Link> links = ConcurrentHashMap.newKeySet();
+  private final InputStream stdout;
+  private final InputStream stderr;
   private volatile ProcessState state = LinkMessage.NO_PROCESS;
   private volatile String loss = "";
 
-  JoinedProcess(JoinedAgent agent, int start, int frontPort, int storePort) {
+  JoinedProcess(
+      JoinedAgent agent,
+      int start,
+      InputStream stdout,
+      InputStream stderr,
+      int frontPort,
+      int storePort) {
     this.agent = agent;
     this.start = start;
+    this.stdout = stdout;
+    this.stderr = stderr;
     this.frontPort = frontPort;
     this.storePort = storePort;
   }
@@ -49,9 +50,16 @@ final class JoinedProcess extends RemoteProcess {
     return start;
   }
 
-  /// Port of this host to which a link with this stream leads.
-  int port(LinkMessage.Stream stream) {
-    return stream == LinkMessage.Stream.FRONT ? frontPort : storePort;
+  /// Connects a channel to an end in this process until one of both closes.
+  void connect(LinkMessage.End end, Channel channel) {
+    int port = end == LinkMessage.End.FRONT ? frontPort : storePort;
+    try (channel;
+        var socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
+      socket.setTcpNoDelay(true);
+      channel.join(socket);
+    } catch (IOException e) {
+      // The end has closed. The process finds its connection closed.
+    }
   }
 
   void started(long number) {
@@ -60,11 +68,6 @@ final class JoinedProcess extends RemoteProcess {
 
   void exited(int value) {
     exit.complete(value);
-    for (var stream : Set.of(stdout, stderr)) {
-      var _ =
-          stream.completeOnTimeout(
-              InputStream.nullInputStream(), LINKS_MILLIS, TimeUnit.MILLISECONDS);
-    }
   }
 
   void alive(ProcessState now) {
@@ -77,26 +80,6 @@ final class JoinedProcess extends RemoteProcess {
       loss = reason;
     }
     exited(UNKNOWN);
-    links.forEach(Link::close);
-  }
-
-  /// Keeps a link of this process until it is lost.
-  void keep(Link link) {
-    links.add(link);
-    if (!loss.isEmpty()) {
-      link.close();
-    }
-  }
-
-  void forget(Link link) {
-    links.remove(link);
-  }
-
-  /// Passes a link to the reader of the output; returns when it has been read to its end.
-  void readTo(LinkMessage.Stream stream, Link link) {
-    var output = new Output(link.in());
-    (stream == LinkMessage.Stream.STDOUT ? stdout : stderr).complete(output);
-    output.ended.join();
   }
 
   @Override
@@ -126,12 +109,12 @@ final class JoinedProcess extends RemoteProcess {
 
   @Override
   public InputStream getInputStream() {
-    return new Awaited(stdout);
+    return stdout;
   }
 
   @Override
   public InputStream getErrorStream() {
-    return new Awaited(stderr);
+    return stderr;
   }
 
   @Override
@@ -172,58 +155,5 @@ final class JoinedProcess extends RemoteProcess {
   public Process destroyForcibly() {
     destroy();
     return this;
-  }
-
-  /// A stream that begins when its link arrives.
-  private static final class Awaited extends InputStream {
-    private final CompletableFuture<InputStream> arriving;
-
-    private Awaited(CompletableFuture<InputStream> arriving) {
-      this.arriving = arriving;
-    }
-
-    private InputStream stream() throws IOException {
-      try {
-        return arriving.get();
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-        throw new InterruptedIOException("interrupted while a rank's output was awaited");
-      } catch (ExecutionException e) {
-        throw new IOException(e);
-      }
-    }
-
-    @Override
-    public int read() throws IOException {
-      return stream().read();
-    }
-
-    @Override
-    public int read(byte[] bytes, int offset, int count) throws IOException {
-      return stream().read(bytes, offset, count);
-    }
-  }
-
-  /// Output of the process. A link that breaks ends it: the loss of the rank is reported by itself.
-  private static final class Output extends FilterInputStream {
-    final CompletableFuture<Void> ended = new CompletableFuture<>();
-
-    private Output(InputStream link) {
-      super(link);
-    }
-
-    @Override
-    public int read(byte[] bytes, int offset, int count) {
-      int read;
-      try {
-        read = in.read(bytes, offset, count);
-      } catch (IOException e) {
-        read = -1;
-      }
-      if (read < 0) {
-        ended.complete(null);
-      }
-      return read;
-    }
   }
 }

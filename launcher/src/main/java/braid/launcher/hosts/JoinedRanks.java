@@ -49,9 +49,6 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
 
   private static final Duration BEAT = Duration.ofSeconds(1);
 
-  /// Links of a rank that its agent opens at once.
-  private static final int LINKS = 6;
-
   private static final int BACKLOG = 256;
   private static final long ACCEPT_PAUSE_NANOS = Duration.ofMillis(100).toNanos();
 
@@ -97,7 +94,7 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
 
   public JoinedRanks(Settings settings) {
     this.settings = settings;
-    unproven = new Unproven(LINKS * settings.count);
+    unproven = new Unproven(settings.count);
   }
 
   @Override
@@ -151,7 +148,7 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
     synchronized (agents) {
       earlier = List.copyOf(agents.values());
     }
-    earlier.forEach(each -> each.send(new LinkMessage.End()));
+    earlier.forEach(each -> each.send(new LinkMessage.Over()));
     job.close();
     synchronized (agents) {
       agents.clear();
@@ -164,8 +161,7 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
       if (listener != null) {
         return;
       }
-      var opened =
-          new ServerSocket(settings.port, BACKLOG + LINKS * settings.count, settings.listen);
+      var opened = new ServerSocket(settings.port, BACKLOG + settings.count, settings.listen);
       listener = opened;
       key =
           settings.key.isPresent()
@@ -296,10 +292,7 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
       }
     }
     int storePort = Integer.parseInt(environment.getOrDefault("MASTER_PORT", "0"));
-    var message =
-        new LinkMessage.Start(
-            agent.nextStart(), start.kind(), start.token(), environment, settings.defaults);
-    return agent.start(message, start.frontPort(), storePort);
+    return agent.start(start, environment, settings.defaults, storePort);
   }
 
   private void accept(ServerSocket opened) {
@@ -323,14 +316,12 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
     var from = socket.getRemoteSocketAddress();
     try (socket;
         var link = Link.accept(socket, certificate, key())) {
-      var opening = LinkMessage.read(link.in());
+      if (!(link.read() instanceof LinkMessage.Join join)) {
+        throw new IOException("it did not join as a rank");
+      }
       unproven.remove(socket);
       link.silence(Duration.ZERO);
-      switch (opening) {
-        case LinkMessage.Join join -> join(join, link);
-        case LinkMessage.Carry carry -> carry(carry, link);
-        default -> throw new IOException("a link must not begin with " + opening.getClass());
-      }
+      join(join, link);
     } catch (IOException | RuntimeException e) {
       var reason = e instanceof EOFException ? "it closed the connection" : e.getMessage();
       log.repeated(
@@ -390,28 +381,6 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
     }
   }
 
-  /// Carries a stream of a process until it ends.
-  private void carry(LinkMessage.Carry carry, Link link) throws IOException {
-    JoinedAgent agent;
-    synchronized (agents) {
-      agent = agents.get(carry.rank());
-    }
-    var process = agent == null ? null : agent.process();
-    if (process == null || process.start() != carry.start()) {
-      return; // of a process that has been replaced
-    }
-    process.keep(link);
-    try {
-      switch (carry.stream()) {
-        case STDOUT, STDERR -> process.readTo(carry.stream(), link);
-        case FRONT, STORE ->
-            link.join(new Socket(InetAddress.getLoopbackAddress(), process.port(carry.stream())));
-      }
-    } finally {
-      process.forget(link);
-    }
-  }
-
   /// Ends the waiting of a command that a signal ends. It may exit before it closes this.
   private void endWaiting() {
     synchronized (agents) {
@@ -439,7 +408,7 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
       waitingEnded = true;
       ending.addAll(agents.values());
     }
-    ending.forEach(each -> each.send(new LinkMessage.End()));
+    ending.forEach(each -> each.send(new LinkMessage.Over()));
     settings.job.ifPresent(AgentJob::close);
     synchronized (agents) {
       closeListener();

@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 
 /// `braid rank`: joins a front as one rank, and starts the rank's process each time that the front
 /// asks. The process connects to ports of its own host; its connections and its output go through
-/// this agent's links. Ends with the run, and kills the process when the front is lost.
+/// this agent's link. Ends with the run, and kills the process when the front is lost.
 public final class RankAgent {
   /// Longest silence of the front, which sends a beat per second.
   static final Duration FRONT_SILENCE = Duration.ofSeconds(15);
@@ -82,7 +82,7 @@ public final class RankAgent {
 
   private void serve(Link link) throws IOException {
     try {
-      while (serve(LinkMessage.read(link.in()), link)) {}
+      while (serve(link.read(), link)) {}
     } catch (SocketTimeoutException e) {
       throw new IOException(
           "the front at %s has been silent for %d s"
@@ -136,7 +136,7 @@ public final class RankAgent {
           new LinkMessage.Join(
               version, place.host(), place.rank(), place.size(), ProcessHandle.current().pid()));
       link.silence(FRONT_SILENCE);
-      if (!(LinkMessage.read(link.in()) instanceof LinkMessage.Answered(var refusal))) {
+      if (!(link.read() instanceof LinkMessage.Answered(var refusal))) {
         throw new ProtocolException("it does not answer");
       }
       if (!refusal.isEmpty()) {
@@ -164,7 +164,7 @@ public final class RankAgent {
           current.process.destroyForcibly();
         }
       }
-      case LinkMessage.End() -> {
+      case LinkMessage.Over() -> {
         return false;
       }
       default -> throw new IOException("a front must not send " + message.getClass());
@@ -181,30 +181,29 @@ public final class RankAgent {
 
   private void start(LinkMessage.Start start, Link link) throws IOException {
     kill();
+    var stdout = link.accept(start.stdout());
+    var stderr = link.accept(start.stderr());
     try {
-      var front = tunnel(link, start, LinkMessage.Stream.FRONT);
-      var store = tunnel(link, start, LinkMessage.Stream.STORE);
+      var front = new Tunnel(link, start.start(), LinkMessage.End.FRONT);
+      var store = new Tunnel(link, start.start(), LinkMessage.End.STORE);
       var builder = new ProcessBuilder(RankJvm.command(start.kind(), front.port()));
       builder.environment().clear();
       builder.environment().putAll(environment(start, store.port()));
       var process = builder.start();
       running = new Running(start.start(), process, front, store);
       link.send(new LinkMessage.Started(start.start(), process.pid()));
-      carry(link, start, LinkMessage.Stream.STDOUT, process.getInputStream());
-      carry(link, start, LinkMessage.Stream.STDERR, process.getErrorStream());
+      carry(process.getInputStream(), stdout);
+      carry(process.getErrorStream(), stderr);
       // Not `Process.onExit`, which needs a thread of the common pool.
       Thread.ofPlatform()
           .daemon()
           .name("braid-rank-exit")
           .start(() -> awaitExit(start.start(), process, link));
     } catch (IOException e) {
+      stdout.close();
+      stderr.close();
       link.send(new LinkMessage.Exited(start.start(), 1, String.valueOf(e.getMessage())));
     }
-  }
-
-  private Tunnel tunnel(Link link, LinkMessage.Start start, LinkMessage.Stream stream)
-      throws IOException {
-    return new Tunnel(link, new LinkMessage.Carry(place.rank(), start.start(), stream));
   }
 
   /// Variables of the process. The join key stays with the agent.
@@ -222,19 +221,18 @@ public final class RankAgent {
     return all;
   }
 
-  private void carry(
-      Link front, LinkMessage.Start start, LinkMessage.Stream stream, InputStream output) {
+  private void carry(InputStream output, Channel channel) {
     Thread.ofPlatform()
         .daemon()
-        .name("braid-rank-" + stream)
+        .name("braid-rank-output")
         .start(
             () -> {
-              try (var link = front.another(Link.PATIENCE)) {
-                link.send(new LinkMessage.Carry(place.rank(), start.start(), stream));
-                link.silence(Duration.ZERO);
-                link.copy(output);
+              try {
+                channel.copy(output);
               } catch (IOException e) {
-                log.accept("the output of rank %d is lost: %s".formatted(place.rank(), e));
+                if (!leaving) {
+                  log.accept("the output of rank %d is lost: %s".formatted(place.rank(), e));
+                }
                 drain(output);
               }
             });

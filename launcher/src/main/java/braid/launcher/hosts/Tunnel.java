@@ -6,18 +6,20 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
-import java.time.Duration;
 
 /// A port of the loopback interface whose connections lead to the front. Only processes of this
 /// user are let through; they prove their token to the front itself.
 final class Tunnel implements AutoCloseable {
   private final ServerSocketChannel listener;
-  private final Link joined;
-  private final LinkMessage.Carry opening;
+  private final Link link;
+  private final int start;
+  private final LinkMessage.End end;
 
-  Tunnel(Link joined, LinkMessage.Carry opening) throws IOException {
-    this.joined = joined;
-    this.opening = opening;
+  /// @param start number of the process's start
+  Tunnel(Link link, int start, LinkMessage.End end) throws IOException {
+    this.link = link;
+    this.start = start;
+    this.end = end;
     listener = ServerSocketChannel.open();
     listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
     Thread.ofPlatform().daemon().name("braid-tunnel").start(this::accept);
@@ -42,10 +44,9 @@ final class Tunnel implements AutoCloseable {
     try (local) {
       if (SocketOwner.of(local, SocketOwner.Sockets.now()).isOwn()) {
         local.socket().setTcpNoDelay(true);
-        try (var link = joined.another(Link.PATIENCE)) {
-          link.send(opening);
-          link.silence(Duration.ZERO);
-          link.join(local.socket());
+        try (var channel = link.open()) {
+          link.send(new LinkMessage.Connect(channel.number(), start, end));
+          channel.join(local.socket());
         }
       }
     } catch (IOException e) {

@@ -29,6 +29,11 @@ public final class RankJvm {
 
   private RankJvm() {}
 
+  /// Lets no later rank write the cache.
+  public static void endRecording() {
+    System.clearProperty(CACHE_OUTPUT_PROPERTY);
+  }
+
   public static List<String> command(RankKind kind, int frontPort) {
     var command = new ArrayList<String>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());

@@ -5,6 +5,7 @@ import braid.model.MimeBundle;
 import java.io.DataInput;
 import java.io.DataOutput;
 import java.io.IOException;
+import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.ParameterizedType;
 import java.lang.reflect.RecordComponent;
@@ -15,6 +16,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.stream.Stream;
 
 /// Encoding of messages: a record's components in order, each by its type. A record whose declared
@@ -36,10 +38,34 @@ public final class Wire {
         }
       };
 
+  /// Components and constructor of a record. The JVM makes them anew for each caller.
+  @SuppressWarnings("ArrayRecordComponent")
+  private record Layout(RecordComponent[] components, Constructor<?> constructor) {
+    static Layout of(Class<?> type) {
+      var components = type.getRecordComponents();
+      try {
+        return new Layout(
+            components,
+            type.getDeclaredConstructor(
+                Arrays.stream(components).map(RecordComponent::getType).toArray(Class[]::new)));
+      } catch (NoSuchMethodException e) {
+        throw new IllegalStateException(e);
+      }
+    }
+  }
+
+  private static final ClassValue<Layout> LAYOUTS =
+      new ClassValue<>() {
+        @Override
+        protected Layout computeValue(Class<?> type) {
+          return Layout.of(type);
+        }
+      };
+
   private Wire() {}
 
   /// Writes a record, or a part of one.
-  static void write(DataOutput out, Object value, Type declared) throws IOException {
+  public static void write(DataOutput out, Object value, Type declared) throws IOException {
     if (raw(declared).isSealed()) {
       out.writeByte(RECORDS.get(raw(declared)).indexOf(value.getClass()));
     }
@@ -47,6 +73,7 @@ public final class Wire {
       case Integer number -> out.writeInt(number);
       case Long number -> out.writeLong(number);
       case Boolean flag -> out.writeBoolean(flag);
+      case Character character -> out.writeChar(character);
       case String text -> writeText(out, text);
       case byte[] bytes -> writeBytes(out, bytes);
       case Enum<?> constant -> writeText(out, constant.name());
@@ -63,8 +90,9 @@ public final class Wire {
           write(out, each, argument(declared));
         }
       }
+      case Map<?, ?> texts -> writeTexts(out, texts);
       case Record record -> {
-        for (var component : record.getClass().getRecordComponents()) {
+        for (var component : LAYOUTS.get(record.getClass()).components) {
           write(out, part(component, record), component.getGenericType());
         }
       }
@@ -81,7 +109,7 @@ public final class Wire {
   }
 
   /// Reads what [#write] has written.
-  static <T> T read(DataInput input, Class<T> type) throws IOException {
+  public static <T> T read(DataInput input, Class<T> type) throws IOException {
     return type.cast(read(input, (Type) type));
   }
 
@@ -93,6 +121,8 @@ public final class Wire {
       return input.readLong();
     } else if (type == boolean.class) {
       return input.readBoolean();
+    } else if (type == char.class) {
+      return input.readChar();
     } else if (type == String.class) {
       return readText(input);
     } else if (type == byte[].class) {
@@ -108,6 +138,8 @@ public final class Wire {
         all.add(read(input, argument(declared)));
       }
       return all;
+    } else if (type == Map.class) {
+      return readTexts(input);
     } else if (type.isEnum()) {
       var name = readText(input);
       return Arrays.stream(type.getEnumConstants())
@@ -127,15 +159,13 @@ public final class Wire {
   }
 
   private static Object record(DataInput input, Class<?> type) throws IOException {
-    var components = type.getRecordComponents();
-    var parts = new Object[components.length];
+    var layout = LAYOUTS.get(type);
+    var parts = new Object[layout.components.length];
     for (int i = 0; i < parts.length; i++) {
-      parts[i] = read(input, components[i].getGenericType());
+      parts[i] = read(input, layout.components[i].getGenericType());
     }
     try {
-      return type.getDeclaredConstructor(
-              Arrays.stream(components).map(RecordComponent::getType).toArray(Class[]::new))
-          .newInstance(parts);
+      return layout.constructor.newInstance(parts);
     } catch (InvocationTargetException e) {
       throw new IOException(
           "a message of kind %s has wrong parts: %s"
@@ -200,19 +230,26 @@ public final class Wire {
               MAX_SHOWN_CHARS,
               chars));
     }
-    out.writeInt(bundle.data().size());
-    for (var entry : bundle.data().entrySet()) {
-      writeText(out, entry.getKey());
-      writeText(out, entry.getValue());
-    }
+    writeTexts(out, bundle.data());
   }
 
   static MimeBundle readBundle(DataInput in) throws IOException {
-    int count = in.readInt();
-    var data = new LinkedHashMap<String, String>();
-    for (int i = 0; i < count; i++) {
-      data.put(readText(in), readText(in));
+    return new MimeBundle(readTexts(in));
+  }
+
+  private static void writeTexts(DataOutput out, Map<?, ?> texts) throws IOException {
+    out.writeInt(texts.size());
+    for (var entry : texts.entrySet()) {
+      writeText(out, (String) entry.getKey());
+      writeText(out, (String) entry.getValue());
     }
-    return new MimeBundle(data);
+  }
+
+  private static Map<String, String> readTexts(DataInput in) throws IOException {
+    var texts = new LinkedHashMap<String, String>();
+    for (int left = in.readInt(); left > 0; left--) {
+      texts.put(readText(in), readText(in));
+    }
+    return texts;
   }
 }

@@ -20,16 +20,19 @@ class LinkMessageTest {
   static List<LinkMessage> messages() {
     return List.of(
         new LinkMessage.Join("1.0", "h1", 3, 8, 4711),
-        new LinkMessage.Carry(3, 2, LinkMessage.Stream.STORE),
+        new LinkMessage.Connect(3, 2, LinkMessage.End.STORE),
         new LinkMessage.Answered("rank 3 is here"),
         new LinkMessage.Start(
-            2, RankKind.GPU, "token", Map.of("RANK", "3", "B", "ü"), Map.of("C", "")),
+            2, 4, 6, RankKind.GPU, "token", Map.of("RANK", "3", "B", "ü"), Map.of("C", "")),
         new LinkMessage.Started(2, 4712),
         new LinkMessage.Exited(2, 137, ""),
         new LinkMessage.Kill(2),
+        new LinkMessage.Data(3, new byte[] {1, -1}),
+        new LinkMessage.Allow(3, 1 << 17),
+        new LinkMessage.Close(3),
         new LinkMessage.Beat(9),
         new LinkMessage.Alive(9, new ProcessState('R', 12)),
-        new LinkMessage.End());
+        new LinkMessage.Over());
   }
 
   @ParameterizedTest
@@ -37,7 +40,7 @@ class LinkMessageTest {
   void messagesComeBackAsTheyWere(LinkMessage message) throws IOException {
     var bytes = new ByteArrayOutputStream();
     message.write(new DataOutputStream(bytes));
-    assertThat(read(bytes.toByteArray())).isEqualTo(message);
+    assertThat(read(bytes.toByteArray())).usingRecursiveComparison().isEqualTo(message);
   }
 
   private static LinkMessage read(byte[] bytes) throws IOException {

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Map;
+import java.util.TreeMap;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -12,6 +14,21 @@ import org.junit.jupiter.api.Test;
 class SlurmTest extends RunOnTwoHosts {
   /// The batch script that is shipped.
   private static final Path SHIPPED = Path.of("..", "docs", "hosts", "braid.sbatch");
+
+  private static final Path NOTEBOOKS = Path.of("../notebooks");
+
+  /// Notebooks with parameters of small problems, measured briefly.
+  private static final Map<String, String> SMALL =
+      new TreeMap<>(
+          Map.of(
+              "01_first_overlap.ipynb",
+              " -p m=768 -p n=512 -p k=128",
+              "02_tune_split_count.ipynb",
+              " -p m=768 -p n=512 -p k=128 -p seconds=1 -p splits=1,2,4",
+              "04_patterns_side_by_side.ipynb",
+              " -p m=768 -p n=512 -p k=128 -p repeats=6",
+              "09_context_parallelism.ipynb",
+              " -p sequence=384 -p rounds=6 -p splits=1,2"));
 
   private SlurmCluster slurm;
 
@@ -81,6 +98,28 @@ class SlurmTest extends RunOnTwoHosts {
               assertThat(run.manifest().text("hosts")).contains("{\"h1\":[0,1],\"h2\":[2,3]}");
               assertThat(saved(run)).contains("[h1 [0, 1], h2 [2, 3]]", "verified");
             });
+    assertNothingLeft(1, 2);
+  }
+
+  @Test
+  void notebooksOfTheRepositoryRunOnBothNodes() throws Exception {
+    var run = "./braid run %s --launcher slurm --listen " + hosts.address(1);
+    var commands =
+        SMALL.entrySet().stream()
+            .map(
+                each ->
+                    run.formatted(NOTEBOOKS.resolve(each.getKey()).toAbsolutePath().normalize())
+                        + each.getValue()
+                        + " -o out-"
+                        + each.getKey())
+            .toList();
+    var job = submit(script("notebooks.sbatch", String.join(" &&\n", commands)));
+    assertThat(slurm.end(job)).as(output()).isEqualTo("COMPLETED");
+    assertThat(runs().list())
+        .hasSize(SMALL.size())
+        .allSatisfy(
+            each ->
+                assertThat(each.manifest().text("hosts")).contains("{\"h1\":[0,1],\"h2\":[2,3]}"));
     assertNothingLeft(1, 2);
   }
 
