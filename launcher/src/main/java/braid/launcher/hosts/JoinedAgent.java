@@ -129,12 +129,13 @@ final class JoinedAgent {
   }
 
   /// Sends a heartbeat if the last one was answered; otherwise counts it as missed. Called once per
-  /// second, by one thread.
+  /// second, by one thread, which does not wait: a link to a lost host may take no more bytes.
   void beat() {
     if (answered == sent) {
       missed = 0;
       sent++;
-      send(new LinkMessage.Beat(sent));
+      var beat = new LinkMessage.Beat(sent);
+      Thread.ofVirtual().name("braid-beat").start(() -> send(beat));
     } else if (++missed >= LOST_BEATS) {
       lose(
           "host %s has not answered for %d s; is it down, or the network cut?"

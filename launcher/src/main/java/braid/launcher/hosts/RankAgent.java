@@ -153,10 +153,14 @@ public final class RankAgent {
     }
   }
 
-  /// Returns false after the last message.
+  /// Returns false after the last message. Sends nothing itself: a link to a lost front may take no
+  /// more bytes, and only reading finds that the front is silent.
   private boolean serve(LinkMessage message, Link link) throws IOException {
     switch (message) {
-      case LinkMessage.Beat beat -> link.send(new LinkMessage.Alive(beat.number(), state()));
+      case LinkMessage.Beat beat -> {
+        var alive = new LinkMessage.Alive(beat.number(), state());
+        Thread.ofVirtual().name("braid-alive").start(() -> tell(link, alive));
+      }
       case LinkMessage.Start start -> start(start, link);
       case LinkMessage.Kill kill -> {
         var current = running;
@@ -179,7 +183,7 @@ public final class RankAgent {
         : ProcessState.of(current.process.pid()).orElse(LinkMessage.NO_PROCESS);
   }
 
-  private void start(LinkMessage.Start start, Link link) throws IOException {
+  private void start(LinkMessage.Start start, Link link) {
     kill();
     var stdout = link.accept(start.stdout());
     var stderr = link.accept(start.stderr());
@@ -191,18 +195,30 @@ public final class RankAgent {
       builder.environment().putAll(environment(start, store.port()));
       var process = builder.start();
       running = new Running(start.start(), process, front, store);
-      link.send(new LinkMessage.Started(start.start(), process.pid()));
       carry(process.getInputStream(), stdout);
       carry(process.getErrorStream(), stderr);
       // Not `Process.onExit`, which needs a thread of the common pool.
       Thread.ofPlatform()
           .daemon()
           .name("braid-rank-exit")
-          .start(() -> awaitExit(start.start(), process, link));
+          .start(() -> report(start.start(), process, link));
     } catch (IOException e) {
-      stdout.close();
-      stderr.close();
-      link.send(new LinkMessage.Exited(start.start(), 1, String.valueOf(e.getMessage())));
+      var exited = new LinkMessage.Exited(start.start(), 1, String.valueOf(e.getMessage()));
+      Thread.ofVirtual()
+          .start(
+              () -> {
+                stdout.close();
+                stderr.close();
+                tell(link, exited);
+              });
+    }
+  }
+
+  private static void tell(Link link, LinkMessage message) {
+    try {
+      link.send(message);
+    } catch (IOException e) {
+      // The front has ended, which the reader of the link finds.
     }
   }
 
@@ -247,11 +263,11 @@ public final class RankAgent {
     }
   }
 
-  private void awaitExit(int start, Process process, Link link) {
+  /// Tells the front of the process's start and end.
+  private static void report(int start, Process process, Link link) {
+    tell(link, new LinkMessage.Started(start, process.pid()));
     try {
-      link.send(new LinkMessage.Exited(start, process.waitFor(), ""));
-    } catch (IOException e) {
-      // The front has ended.
+      tell(link, new LinkMessage.Exited(start, process.waitFor(), ""));
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }

@@ -6,8 +6,10 @@ import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.ranks.RankProcess;
 import braid.launcher.wire.ToRank;
+import braid.model.Host;
 import braid.model.MimeBundle;
 import java.io.IOException;
+import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.Set;
@@ -20,6 +22,7 @@ import org.jspecify.annotations.Nullable;
 public final class CellRun {
   private final CellOutput output;
   private final int ranks;
+  private final List<Host> hosts;
   private final int first;
   private final long holdNanos;
   private volatile OutputMode mode;
@@ -31,12 +34,20 @@ public final class CellRun {
 
   /// Creates the output of a cell.
   ///
+  /// @param hosts hosts of the ranks, which labels name if there are several
   /// @param first the lowest rank that runs it
   /// @param holdNanos longest time that a line waits for rank 0 to print it too
   public CellRun(
-      CellOutput output, int ranks, int first, OutputMode mode, OutputLimit limit, long holdNanos) {
+      CellOutput output,
+      int ranks,
+      List<Host> hosts,
+      int first,
+      OutputMode mode,
+      OutputLimit limit,
+      long holdNanos) {
     this.output = output;
     this.ranks = ranks;
+    this.hosts = hosts;
     this.first = first;
     this.holdNanos = holdNanos;
     this.mode = mode;
@@ -108,7 +119,7 @@ public final class CellRun {
     if (mode == OutputMode.ALL && ranks > 1) {
       var id = event.displayId();
       shown(
-          ResultMerger.labelled(event.rank(), drawn(event)),
+          ResultMerger.labelled(event.rank(), hosts, drawn(event)),
           id.isEmpty() ? id : id + "-rank-" + event.rank(),
           event.update());
     } else if (event.rank() == first) {

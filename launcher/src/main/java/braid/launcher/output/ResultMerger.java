@@ -33,27 +33,27 @@ public final class ResultMerger {
     if (mode == OutputMode.FIRST || values.size() == 1 || (mode == OutputMode.DIFF && alike)) {
       return first;
     }
-    var places = hosts.size() > 1 ? places(hosts) : Map.<Integer, String>of();
+    var places = places(hosts);
     return first
         .with(
             MimeBundle.TEXT,
             values.entrySet().stream()
-                .map(
-                    each -> {
-                      var rank = each.getKey().toString();
-                      var place = places.get(each.getKey());
-                      return labelled(
-                          place == null ? rank : rank + " on " + place, each.getValue().text());
-                    })
+                .map(each -> labelled(place(each.getKey(), places), each.getValue().text()))
                 .collect(Collectors.joining("\n")))
         .with(MimeBundle.HTML, html(values, places));
   }
 
-  /// Returns the host of each rank.
+  /// Returns the host of each rank if there are several hosts.
   private static Map<Integer, String> places(List<Host> hosts) {
     var places = new HashMap<Integer, String>();
-    hosts.forEach(host -> host.ranks().forEach(rank -> places.put(rank, host.name())));
+    if (hosts.size() > 1) {
+      hosts.forEach(host -> host.ranks().forEach(rank -> places.put(rank, host.name())));
+    }
     return places;
+  }
+
+  private static String place(int rank, Map<Integer, String> places) {
+    return places.containsKey(rank) ? rank + " on " + places.get(rank) : Integer.toString(rank);
   }
 
   private static String html(Map<Integer, MimeBundle> values, Map<Integer, String> places) {
@@ -81,11 +81,14 @@ public final class ResultMerger {
     return "[" + rank + "]" + (text.contains("\n") ? "\n" : " ") + text;
   }
 
-  /// Labels a bundle with its rank.
-  static MimeBundle labelled(int rank, MimeBundle bundle) {
-    var text = bundle.with(MimeBundle.TEXT, labelled(Integer.toString(rank), bundle.text()));
+  /// Labels a bundle with its rank, and the rank's host if there are several.
+  static MimeBundle labelled(int rank, List<Host> hosts, MimeBundle bundle) {
+    var place = place(rank, places(hosts));
+    var text = bundle.with(MimeBundle.TEXT, labelled(place, bundle.text()));
     var html = bundle.data().get(MimeBundle.HTML);
-    return html == null ? text : text.with(MimeBundle.HTML, "<div>rank " + rank + "</div>" + html);
+    return html == null
+        ? text
+        : text.with(MimeBundle.HTML, "<div>rank " + escape(place) + "</div>" + html);
   }
 
   public static String escape(String text) {

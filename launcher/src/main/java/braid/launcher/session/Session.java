@@ -154,6 +154,7 @@ public final class Session implements AutoCloseable {
           new CellRun(
               output,
               ranks().size(),
+              ranks().hosts(),
               header.first(),
               header.output().orElse(mode),
               header.limit().orElse(limit),

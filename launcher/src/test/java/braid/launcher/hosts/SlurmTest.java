@@ -4,8 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -15,20 +17,30 @@ class SlurmTest extends RunOnTwoHosts {
   /// The batch script that is shipped.
   private static final Path SHIPPED = Path.of("..", "docs", "hosts", "braid.sbatch");
 
-  private static final Path NOTEBOOKS = Path.of("../notebooks");
+  private static final List<String> NOTEBOOKS =
+      List.of(
+          "01_first_overlap.ipynb",
+          "02_tune_split_count.ipynb",
+          "04_patterns_side_by_side.ipynb",
+          "09_context_parallelism.ipynb");
 
-  /// Notebooks with parameters of small problems, measured briefly.
+  /// Parameters of small problems, measured briefly.
   private static final Map<String, String> SMALL =
-      new TreeMap<>(
-          Map.of(
-              "01_first_overlap.ipynb",
-              " -p m=768 -p n=512 -p k=128",
-              "02_tune_split_count.ipynb",
-              " -p m=768 -p n=512 -p k=128 -p seconds=1 -p splits=1,2,4",
-              "04_patterns_side_by_side.ipynb",
-              " -p m=768 -p n=512 -p k=128 -p repeats=6",
-              "09_context_parallelism.ipynb",
-              " -p sequence=384 -p rounds=6 -p splits=1,2"));
+      Map.of(
+          "m",
+          "768",
+          "n",
+          "512",
+          "k",
+          "128",
+          "seconds",
+          "1",
+          "sequence",
+          "384",
+          "rounds",
+          "6",
+          "repeats",
+          "6");
 
   private SlurmCluster slurm;
 
@@ -45,26 +57,22 @@ class SlurmTest extends RunOnTwoHosts {
 
   /// Returns the job's number.
   private String submit(Path batch) throws Exception {
-    return slurm.call(
-        "sbatch",
-        "--parsable",
-        "--chdir=" + folder,
-        "--output=output",
-        "--nodes=2",
-        "--ntasks-per-node=2",
-        batch.toRealPath().toString(),
-        "n.ipynb",
-        "--log-output");
+    return submit(batch, List.of("n.ipynb", "--log-output"));
   }
 
-  @Test
-  void theBatchScriptRunsANotebookOnItsNodes() throws Exception {
-    notebook(HOSTS, VERIFIED, PROFILED);
-    var job = submit(SHIPPED);
-    assertThat(slurm.end(job)).as(output()).isEqualTo("COMPLETED");
-    assertThat(output()).contains("[h1 [0, 1], h2 [2, 3]]", "verified");
-    assertThat(saved()).contains("verified").containsPattern("rank +host +exposed ms");
-    assertNothingLeft(1, 2);
+  private String submit(Path batch, List<String> arguments) throws Exception {
+    var command =
+        new ArrayList<>(
+            List.of(
+                "sbatch",
+                "--parsable",
+                "--chdir=" + folder,
+                "--output=output",
+                "--nodes=2",
+                "--ntasks-per-node=2",
+                batch.toRealPath().toString()));
+    command.addAll(arguments);
+    return slurm.call(command.toArray(String[]::new));
   }
 
   @Test
@@ -102,24 +110,26 @@ class SlurmTest extends RunOnTwoHosts {
   }
 
   @Test
-  void notebooksOfTheRepositoryRunOnBothNodes() throws Exception {
-    var run = "./braid run %s --launcher slurm --listen " + hosts.address(1);
-    var commands =
-        SMALL.entrySet().stream()
-            .map(
-                each ->
-                    run.formatted(NOTEBOOKS.resolve(each.getKey()).toAbsolutePath().normalize())
-                        + each.getValue()
-                        + " -o out-"
-                        + each.getKey())
-            .toList();
-    var job = submit(script("notebooks.sbatch", String.join(" &&\n", commands)));
+  void theBatchScriptRunsNotebooksOnItsNodes() throws Exception {
+    notebook(HOSTS, VERIFIED, PROFILED);
+    for (var name : NOTEBOOKS) {
+      var text = Files.readString(Path.of("../notebooks", name));
+      for (var each : SMALL.entrySet()) {
+        var declared =
+            Pattern.compile(
+                "(%s %s = )[^;]*;"
+                    .formatted(each.getValue().startsWith("{") ? "int\\[]" : "int", each.getKey()));
+        text = declared.matcher(text).replaceAll("$1" + each.getValue() + ";");
+      }
+      Files.writeString(folder.resolve(name), text);
+    }
+    var arguments = new ArrayList<>(NOTEBOOKS);
+    arguments.addAll(List.of("n.ipynb", "--log-output"));
+    var job = submit(SHIPPED, arguments);
     assertThat(slurm.end(job)).as(output()).isEqualTo("COMPLETED");
-    assertThat(runs().list())
-        .hasSize(SMALL.size())
-        .allSatisfy(
-            each ->
-                assertThat(each.manifest().text("hosts")).contains("{\"h1\":[0,1],\"h2\":[2,3]}"));
+    assertThat(output()).contains("[h1 [0, 1], h2 [2, 3]]", "verified");
+    assertThat(saved()).contains("verified").containsPattern("rank +host +exposed ms");
+    assertThat(runs().list()).hasSize(1 + NOTEBOOKS.size());
     assertNothingLeft(1, 2);
   }
 

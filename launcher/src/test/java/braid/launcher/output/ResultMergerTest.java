@@ -45,4 +45,16 @@ class ResultMergerTest {
     assertThat(merged.data().get(MimeBundle.HTML))
         .contains("<th>host</th>", "<td>0</td><td>h1</td>", "<td>1</td><td>h&lt;2&gt;</td>");
   }
+
+  @Test
+  void displaysNameTheirRankAndItsHostIfThereAreSeveral() {
+    var shown = MimeBundle.text("x").with(MimeBundle.HTML, "<b>x</b>");
+    var one = ResultMerger.labelled(1, List.of(new Host("h1", List.of(0, 1))), shown);
+    assertThat(one.text()).isEqualTo("[1] x");
+    assertThat(one.data().get(MimeBundle.HTML)).isEqualTo("<div>rank 1</div><b>x</b>");
+    var two = ResultMerger.labelled(1, TWO, shown);
+    assertThat(two.text()).isEqualTo("[1 on h<2>] x");
+    assertThat(two.data().get(MimeBundle.HTML))
+        .isEqualTo("<div>rank 1 on h&lt;2&gt;</div><b>x</b>");
+  }
 }

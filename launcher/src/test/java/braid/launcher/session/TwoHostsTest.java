@@ -38,6 +38,15 @@ class TwoHostsTest {
       if (world.rank() == 3) Thread.sleep(Long.MAX_VALUE); else world.barrier();
       """;
 
+  /// Prints more than a cut link takes, so that writes to it wait.
+  private static final String FLOOD =
+      """
+      System.out.println("begun");
+      String line = "x".repeat(1000);
+      while (world.rank() == 3) { System.out.println(line); System.err.println(line); }
+      world.barrier();
+      """;
+
   @TempDir Path home;
 
   private final List<Process> agents = new ArrayList<>();
@@ -103,6 +112,25 @@ class TwoHostsTest {
     return StuckCell.failure(session, STUCK, action);
   }
 
+  private void assertEndsWithALostHost(String cell) throws Exception {
+    var failure =
+        StuckCell.failure(
+            session,
+            cell,
+            () -> {
+              Thread.sleep(1000);
+              hosts.cut(2);
+            });
+    assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
+    assertThat(failure.message())
+        .contains("on h2 (pid")
+        .contains("lost: host h2 has not answered for 7 s; is it down, or the network cut?");
+    // Behind the cut, too.
+    for (var agent : agents.subList(2, 4)) {
+      assertThat(agent.waitFor(40, TimeUnit.SECONDS)).isTrue();
+    }
+  }
+
   @Test
   void fourRanksOfTwoHostsMeet() {
     assertThat(result("world.barrier(); java.util.Arrays.toString(world.gather(world.rank()))"))
@@ -155,14 +183,11 @@ class TwoHostsTest {
 
   @Test
   void aCutLinkIsNamedAndNothingSurvives() throws Exception {
-    var failure = stuck(() -> hosts.cut(2));
-    assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
-    assertThat(failure.message())
-        .contains("on h2 (pid")
-        .contains("lost: host h2 has not answered for 7 s; is it down, or the network cut?");
-    // Behind the cut, too.
-    for (var agent : agents.subList(2, 4)) {
-      assertThat(agent.waitFor(100, TimeUnit.SECONDS)).isTrue();
-    }
+    assertEndsWithALostHost(STUCK);
+  }
+
+  @Test
+  void aCutLinkFullOfOutputIsNamedToo() throws Exception {
+    assertEndsWithALostHost(FLOOD);
   }
 }
