@@ -51,7 +51,8 @@ final class JoinedAgent {
       }
     } catch (EOFException | SocketException e) {
       loseEnded();
-    } catch (IOException e) {
+    } catch (IOException | OutOfMemoryError e) {
+      // Java throws OutOfMemoryError if it cannot start more threads.
       lose(
           "the connection to its agent broke (pid %d on host %s): %s"
               .formatted(join.pid(), host(), e.getMessage()));
@@ -133,9 +134,9 @@ final class JoinedAgent {
   void beat() {
     if (answered == sent) {
       missed = 0;
-      sent++;
-      var beat = new LinkMessage.Beat(sent);
+      var beat = new LinkMessage.Beat(sent + 1);
       Thread.ofVirtual().name("braid-beat").start(() -> send(beat));
+      sent++;
     } else if (++missed >= LOST_BEATS) {
       lose(
           "host %s has not answered for %d s; is it down, or the network cut?"

@@ -7,6 +7,7 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.Socket;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -58,7 +59,10 @@ final class JoinedProcess extends RemoteProcess {
       socket.setTcpNoDelay(true);
       channel.join(socket);
     } catch (IOException e) {
-      // The end has closed. The process finds its connection closed.
+      System.err.println(
+          "braid: rank %d on host %s has lost its connection to the %s: %s"
+              .formatted(
+                  agent.rank(), host(), end.name().toLowerCase(Locale.ROOT), e.getMessage()));
     }
   }
 

@@ -191,7 +191,13 @@ public final class JoinedRanks implements RankStarter, AutoCloseable {
     synchronized (agents) {
       all = List.copyOf(agents.values());
     }
-    all.forEach(JoinedAgent::beat);
+    try {
+      all.forEach(JoinedAgent::beat);
+    } catch (OutOfMemoryError e) {
+      // Java throws it if it cannot start more threads. An error would end all later beats.
+      var line = "braid: the front cannot send beats for now: " + e.getMessage();
+      log.repeated(line, line);
+    }
   }
 
   private List<Integer> missing() {

@@ -13,7 +13,10 @@ import java.net.SocketTimeoutException;
 import java.nio.file.NoSuchFileException;
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
@@ -29,6 +32,9 @@ public final class RankAgent {
   /// Time for a killed process to end, which a driver may delay.
   private static final Duration KILL_PATIENCE = Duration.ofSeconds(10);
 
+  /// Time for the output of an ended process to be sent.
+  private static final Duration OUTPUT_PATIENCE = Duration.ofMillis(500);
+
   /// Finds the key. Its front may not have written it yet, or may write it again.
   public interface KeySource {
     /// @throws NoSuchFileException if it is not there yet
@@ -40,6 +46,12 @@ public final class RankAgent {
   private final String version;
   private final Map<String, String> variables;
   private final Consumer<String> log;
+
+  /// Starts and kills processes, in the order of the front's messages.
+  private final ExecutorService orders =
+      Executors.newSingleThreadExecutor(
+          Thread.ofPlatform().daemon().name("braid-rank-orders").factory());
+
   private volatile @Nullable Running running;
   private volatile @Nullable Link joined;
   private volatile boolean leaving;
@@ -75,8 +87,19 @@ public final class RankAgent {
     } catch (IOException e) {
       throw leaving ? new IOException("a signal has ended it", e) : e;
     } finally {
+      endOrders();
       kill();
       removeUnlessRunning(hook);
+    }
+  }
+
+  /// Waits until a process that is being started can be killed.
+  private void endOrders() {
+    orders.shutdown();
+    try {
+      var _ = orders.awaitTermination(KILL_PATIENCE.toSeconds(), TimeUnit.SECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
     }
   }
 
@@ -153,21 +176,20 @@ public final class RankAgent {
     }
   }
 
-  /// Returns false after the last message. Sends nothing itself: a link to a lost front may take no
-  /// more bytes, and only reading finds that the front is silent.
+  /// Returns false after the last message. Waits for nothing: a link to a lost front may take no
+  /// more bytes, an earlier process may not end, and only reading finds that the front is silent.
   private boolean serve(LinkMessage message, Link link) throws IOException {
     switch (message) {
       case LinkMessage.Beat beat -> {
         var alive = new LinkMessage.Alive(beat.number(), state());
         Thread.ofVirtual().name("braid-alive").start(() -> tell(link, alive));
       }
-      case LinkMessage.Start start -> start(start, link);
-      case LinkMessage.Kill kill -> {
-        var current = running;
-        if (current != null && current.start == kill.start()) {
-          current.process.destroyForcibly();
-        }
+      case LinkMessage.Start start -> {
+        var stdout = link.accept(start.stdout());
+        var stderr = link.accept(start.stderr());
+        orders.execute(() -> start(start, stdout, stderr, link));
       }
+      case LinkMessage.Kill kill -> orders.execute(() -> kill(kill.start()));
       case LinkMessage.Over() -> {
         return false;
       }
@@ -183,10 +205,15 @@ public final class RankAgent {
         : ProcessState.of(current.process.pid()).orElse(LinkMessage.NO_PROCESS);
   }
 
-  private void start(LinkMessage.Start start, Link link) {
+  private void kill(int start) {
+    var current = running;
+    if (current != null && current.start == start) {
+      current.process.destroyForcibly();
+    }
+  }
+
+  private void start(LinkMessage.Start start, Channel stdout, Channel stderr, Link link) {
     kill();
-    var stdout = link.accept(start.stdout());
-    var stderr = link.accept(start.stderr());
     try {
       var front = new Tunnel(link, start.start(), LinkMessage.End.FRONT);
       var store = new Tunnel(link, start.start(), LinkMessage.End.STORE);
@@ -195,22 +222,20 @@ public final class RankAgent {
       builder.environment().putAll(environment(start, store.port()));
       var process = builder.start();
       running = new Running(start.start(), process, front, store);
-      carry(process.getInputStream(), stdout);
-      carry(process.getErrorStream(), stderr);
+      if (leaving) {
+        kill();
+      }
+      var outputs =
+          List.of(carry(process.getInputStream(), stdout), carry(process.getErrorStream(), stderr));
       // Not `Process.onExit`, which needs a thread of the common pool.
       Thread.ofPlatform()
           .daemon()
           .name("braid-rank-exit")
-          .start(() -> report(start.start(), process, link));
+          .start(() -> report(start.start(), process, outputs, link));
     } catch (IOException e) {
-      var exited = new LinkMessage.Exited(start.start(), 1, String.valueOf(e.getMessage()));
-      Thread.ofVirtual()
-          .start(
-              () -> {
-                stdout.close();
-                stderr.close();
-                tell(link, exited);
-              });
+      stdout.close();
+      stderr.close();
+      tell(link, new LinkMessage.Exited(start.start(), 1, String.valueOf(e.getMessage())));
     }
   }
 
@@ -237,8 +262,8 @@ public final class RankAgent {
     return all;
   }
 
-  private void carry(InputStream output, Channel channel) {
-    Thread.ofPlatform()
+  private Thread carry(InputStream output, Channel channel) {
+    return Thread.ofPlatform()
         .daemon()
         .name("braid-rank-output")
         .start(
@@ -263,11 +288,16 @@ public final class RankAgent {
     }
   }
 
-  /// Tells the front of the process's start and end.
-  private static void report(int start, Process process, Link link) {
+  /// Tells the front of the process's start, and of its end after its output. A child of the
+  /// process may keep the pipes open.
+  private static void report(int start, Process process, List<Thread> outputs, Link link) {
     tell(link, new LinkMessage.Started(start, process.pid()));
     try {
-      tell(link, new LinkMessage.Exited(start, process.waitFor(), ""));
+      int exit = process.waitFor();
+      for (var output : outputs) {
+        output.join(OUTPUT_PATIENCE);
+      }
+      tell(link, new LinkMessage.Exited(start, exit, ""));
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }

@@ -6,10 +6,13 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.util.concurrent.locks.LockSupport;
 
 /// A port of the loopback interface whose connections lead to the front. Only processes of this
 /// user are let through; they prove their token to the front itself.
 final class Tunnel implements AutoCloseable {
+  private static final long PAUSE_NANOS = 10_000_000;
+
   private final ServerSocketChannel listener;
   private final Link link;
   private final int start;
@@ -34,8 +37,10 @@ final class Tunnel implements AutoCloseable {
       try {
         var local = listener.accept();
         Thread.ofVirtual().name("braid-tunnel-link").start(() -> serve(local));
-      } catch (IOException e) {
-        // Closed, or a connection that was given up before it was accepted.
+      } catch (IOException | OutOfMemoryError e) {
+        // Closed, given up before it was accepted, or without resources for now: Java throws
+        // OutOfMemoryError if it cannot start more threads.
+        LockSupport.parkNanos(PAUSE_NANOS);
       }
     }
   }

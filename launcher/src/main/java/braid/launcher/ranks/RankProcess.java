@@ -284,11 +284,14 @@ public final class RankProcess {
   private void onExecution(FromRank message) {
     switch (message) {
       case FromRank.Answer answer -> {
-        CompletableFuture<FromRank.Answer> request;
+        @Nullable CompletableFuture<FromRank.Answer> request;
         synchronized (pending) {
-          request = pending.remove();
+          request = pending.poll();
         }
-        request.complete(answer);
+        // None if the rank's end was known before its last answer arrived.
+        if (request != null) {
+          request.complete(answer);
+        }
       }
       case FromRank other -> onEvent(other);
     }
