@@ -251,7 +251,7 @@ public final class Waits {
     }
   }
 
-  /// Sleeps until a time of [System#nanoTime]. The only sleep of the library, for links with a
+  /// Sleeps until a time of [System#nanoTime]. The only sleep of the host backend, for links with a
   /// simulated speed.
   public void sleepUntil(Supplier<String> description, long deadlineNanos) {
     if (deadlineNanos - System.nanoTime() <= 0) {
