@@ -311,14 +311,14 @@ class VerifyRandomTest {
     if ((ofPartials && !reduces) || (planted == Planted.FOUR_ULP && !sixteenBits)) {
       return Optional.empty();
     }
-    var source =
+    var possible =
         ofPartials
             ? weightyRank(inputs, victim, random)
             : OptionalInt.of(random.nextInt(world.size()));
-    if (source.isEmpty()) {
+    if (possible.isEmpty()) {
       return Optional.empty();
     }
-    int other = source.getAsInt();
+    int source = possible.getAsInt();
     var old = new float[][] {new float[0], new float[0]};
     if (planted == Planted.OLD_CHUNK) {
       new VerifiedInputs(spec, world.size(), inputs.kind(), ~inputs.seed()).fill(pipe);
@@ -336,14 +336,14 @@ class VerifyRandomTest {
           var output = new Output(pipe);
           switch (planted) {
             case STEP_DROPPED -> {
-              int from = reduces ? other : victim;
+              int from = reduces ? source : victim;
               int step = weightyStep(inputs, from, victim, random);
               output.add(-1, inputs.products(from, victim, step, step + 1, false));
             }
             case OLD_CHUNK -> output.takeRows(old[0], old[1], random);
             case PARTIAL_MISSING, PARTIAL_TWICE -> {
-              int depth = (int) inputs.sizes(other).inner().length();
-              output.add(twice ? 1 : -1, inputs.products(other, victim, 0, depth, false));
+              int depth = (int) inputs.sizes(source).inner().length();
+              output.add(twice ? 1 : -1, inputs.products(source, victim, 0, depth, false));
             }
             case FOUR_ULP -> output.fourUlp(sizes(inputs, victim), random);
           }

@@ -41,37 +41,41 @@ final class Channel implements AutoCloseable {
     return number;
   }
 
-  /// Takes bytes from the link.
-  synchronized void receive(byte[] bytes) throws IOException {
+  /// Takes a message of the other end.
+  ///
+  /// @throws IOException if it sends more than the window
+  synchronized void receive(LinkMessage.OfChannel message) throws IOException {
+    switch (message) {
+      case LinkMessage.Data data -> add(data.bytes());
+      case LinkMessage.Allow allow -> credit += allow.bytes();
+      case LinkMessage.Close _ -> ended = true;
+    }
+    notifyAll();
+  }
+
+  private void add(byte[] bytes) throws IOException {
     if (bytes.length > WINDOW - unread - read) {
       throw new IOException("channel %d got more than its window".formatted(number));
     }
     if (bytes.length > 0) {
       arrived.add(bytes);
       unread += bytes.length;
-      notifyAll();
     }
   }
 
-  /// The other end has read bytes.
-  synchronized void allow(int bytes) {
-    credit += bytes;
-    notifyAll();
-  }
-
-  /// The other end has closed, or the link has: no further bytes arrive.
+  /// The link has ended: no further bytes arrive.
   synchronized void end() {
     ended = true;
     notifyAll();
   }
 
   /// Waits for bytes; returns -1 at their end.
-  private int read(byte[] to, int offset, int count) throws InterruptedIOException {
+  private int read(byte[] target, int offset, int count) throws InterruptedIOException {
     int taken;
     int allowed = 0;
     synchronized (this) {
       awaitThat(() -> unread > 0 || ended || closed);
-      taken = unread == 0 || closed ? -1 : take(to, offset, count);
+      taken = unread == 0 || closed ? -1 : take(target, offset, count);
       if (taken > 0 && read >= WINDOW / 2) {
         allowed = read;
         read = 0;
@@ -85,10 +89,10 @@ final class Channel implements AutoCloseable {
     return taken;
   }
 
-  private int take(byte[] to, int offset, int count) {
+  private int take(byte[] target, int offset, int count) {
     var first = arrived.element();
     int taken = Math.min(count, first.length - begin);
-    System.arraycopy(first, begin, to, offset, taken);
+    System.arraycopy(first, begin, target, offset, taken);
     begin += taken;
     if (begin == first.length) {
       arrived.remove();
@@ -99,7 +103,7 @@ final class Channel implements AutoCloseable {
     return taken;
   }
 
-  private void write(byte[] from, int offset, int count) throws IOException {
+  private void write(byte[] source, int offset, int count) throws IOException {
     for (int sent = 0; sent < count; ) {
       int next;
       synchronized (this) {
@@ -111,7 +115,7 @@ final class Channel implements AutoCloseable {
         credit -= next;
       }
       int start = offset + sent;
-      link.send(new LinkMessage.Data(number, Arrays.copyOfRange(from, start, start + next)));
+      link.send(new LinkMessage.Data(number, Arrays.copyOfRange(source, start, start + next)));
       sent += next;
     }
   }
@@ -140,11 +144,6 @@ final class Channel implements AutoCloseable {
         Objects.checkFromIndexSize(offset, count, bytes.length);
         return count == 0 ? 0 : Channel.this.read(bytes, offset, count);
       }
-
-      @Override
-      public void close() {
-        Channel.this.close();
-      }
     };
   }
 
@@ -160,18 +159,13 @@ final class Channel implements AutoCloseable {
         Objects.checkFromIndexSize(offset, count, bytes.length);
         Channel.this.write(bytes, offset, count);
       }
-
-      @Override
-      public void close() {
-        Channel.this.close();
-      }
     };
   }
 
   /// Sends a stream to its end, then closes this.
-  void copy(InputStream from) throws IOException {
+  void copy(InputStream source) throws IOException {
     try (this) {
-      transfer(from, out());
+      transfer(source, out());
     }
   }
 
@@ -197,11 +191,11 @@ final class Channel implements AutoCloseable {
     }
   }
 
-  private static void transfer(InputStream from, OutputStream to) throws IOException {
+  private static void transfer(InputStream source, OutputStream target) throws IOException {
     var chunk = new byte[CHUNK];
-    for (int count = from.read(chunk); count >= 0; count = from.read(chunk)) {
-      to.write(chunk, 0, count);
-      to.flush();
+    for (int count = source.read(chunk); count >= 0; count = source.read(chunk)) {
+      target.write(chunk, 0, count);
+      target.flush();
     }
   }
 
@@ -216,17 +210,17 @@ final class Channel implements AutoCloseable {
   /// Closes this end. What was written arrives; what was not read is dropped. Idempotent.
   @Override
   public void close() {
-    boolean toldByOther;
+    boolean known;
     synchronized (this) {
       if (closed) {
         return;
       }
       closed = true;
-      toldByOther = ended;
+      known = ended;
       notifyAll();
     }
     link.forget(this);
-    if (!toldByOther) {
+    if (!known) {
       tell(new LinkMessage.Close(number));
     }
   }

@@ -109,32 +109,17 @@ final class Link implements AutoCloseable {
     return key;
   }
 
-  /// Reads the next message. Passes those of channels to them.
+  /// Reads the next message. Passes those of channels to them; a channel that this side has closed
+  /// takes none.
   LinkMessage read() throws IOException {
     while (true) {
       var message = LinkMessage.read(in);
-      switch (message) {
-        case LinkMessage.Data data -> {
-          var channel = channels.get(data.channel());
-          if (channel != null) {
-            channel.receive(data.bytes());
-          }
-        }
-        case LinkMessage.Allow allow -> {
-          var channel = channels.get(allow.channel());
-          if (channel != null) {
-            channel.allow(allow.bytes());
-          }
-        }
-        case LinkMessage.Close close -> {
-          var channel = channels.get(close.channel());
-          if (channel != null) {
-            channel.end();
-          }
-        }
-        default -> {
-          return message;
-        }
+      if (!(message instanceof LinkMessage.OfChannel part)) {
+        return message;
+      }
+      var channel = channels.get(part.channel());
+      if (channel != null) {
+        channel.receive(part);
       }
     }
   }

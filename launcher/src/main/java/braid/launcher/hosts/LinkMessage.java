@@ -52,15 +52,19 @@ sealed interface LinkMessage {
     STORE
   }
 
-  /// Bytes of a channel.
+  /// Message to the other end of a channel.
+  sealed interface OfChannel extends LinkMessage {
+    int channel();
+  }
+
   @SuppressWarnings("ArrayRecordComponent")
-  record Data(int channel, byte[] bytes) implements LinkMessage {}
+  record Data(int channel, byte[] bytes) implements OfChannel {}
 
-  /// This many bytes of a channel have been read, so that as many may follow.
-  record Allow(int channel, int bytes) implements LinkMessage {}
+  /// This many bytes have been read, so that as many may follow.
+  record Allow(int channel, int bytes) implements OfChannel {}
 
-  /// No further bytes of a channel follow, and none are read.
-  record Close(int channel) implements LinkMessage {}
+  /// No further bytes follow, and none are read.
+  record Close(int channel) implements OfChannel {}
 
   record Beat(long number) implements LinkMessage {}
 

@@ -12,6 +12,7 @@ import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.file.NoSuchFileException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -57,7 +58,7 @@ public final class RankAgent {
   private volatile boolean leaving;
 
   /// A process with its tunnels.
-  private record Running(int start, Process process, Tunnel front, Tunnel store) {}
+  private record Running(int start, Process process, List<Tunnel> tunnels) {}
 
   /// @param variables environment of this process
   public RankAgent(
@@ -214,14 +215,17 @@ public final class RankAgent {
 
   private void start(LinkMessage.Start start, Channel stdout, Channel stderr, Link link) {
     kill();
+    var tunnels = new ArrayList<Tunnel>();
     try {
       var front = new Tunnel(link, start.start(), LinkMessage.End.FRONT);
+      tunnels.add(front);
       var store = new Tunnel(link, start.start(), LinkMessage.End.STORE);
+      tunnels.add(store);
       var builder = new ProcessBuilder(RankJvm.command(start.kind(), front.port()));
       builder.environment().clear();
       builder.environment().putAll(environment(start, store.port()));
       var process = builder.start();
-      running = new Running(start.start(), process, front, store);
+      running = new Running(start.start(), process, tunnels);
       if (leaving) {
         kill();
       }
@@ -232,7 +236,10 @@ public final class RankAgent {
           .daemon()
           .name("braid-rank-exit")
           .start(() -> report(start.start(), process, outputs, link));
-    } catch (IOException e) {
+    } catch (IOException | RuntimeException | OutOfMemoryError e) {
+      // Java throws OutOfMemoryError if it cannot start more threads.
+      kill();
+      tunnels.forEach(Tunnel::close);
       stdout.close();
       stderr.close();
       tell(link, new LinkMessage.Exited(start.start(), 1, String.valueOf(e.getMessage())));
@@ -320,13 +327,11 @@ public final class RankAgent {
     }
     running = null;
     current.process.destroyForcibly();
-    try (var _ = current.front;
-        var _ = current.store) {
+    try {
       current.process.waitFor(KILL_PATIENCE.toSeconds(), TimeUnit.SECONDS);
-    } catch (IOException e) {
-      log.accept("a tunnel of rank %d did not close: %s".formatted(place.rank(), e));
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
+    current.tunnels.forEach(Tunnel::close);
   }
 }

@@ -60,7 +60,11 @@ final class Tunnel implements AutoCloseable {
   }
 
   @Override
-  public void close() throws IOException {
-    listener.close();
+  public void close() {
+    try {
+      listener.close();
+    } catch (IOException e) {
+      // It accepts nothing any more.
+    }
   }
 }

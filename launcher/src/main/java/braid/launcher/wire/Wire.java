@@ -192,11 +192,11 @@ public final class Wire {
     return ((ParameterizedType) list).getActualTypeArguments()[0];
   }
 
-  public static void writeText(DataOutput out, String text) throws IOException {
+  static void writeText(DataOutput out, String text) throws IOException {
     writeBytes(out, text.getBytes(StandardCharsets.UTF_8));
   }
 
-  public static String readText(DataInput in) throws IOException {
+  static String readText(DataInput in) throws IOException {
     return new String(readBytes(in), StandardCharsets.UTF_8);
   }
 

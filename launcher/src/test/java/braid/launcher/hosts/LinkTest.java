@@ -120,14 +120,14 @@ class LinkTest {
       var writers = new ArrayList<CompletableFuture<Void>>();
       var sent = new ArrayList<byte[]>();
       for (int i = 0; i < 12; i++) {
-        var own = i % 2 == 0 ? ends.agent : ends.front;
-        var other = i % 2 == 0 ? ends.front : ends.agent;
-        var from = own.open();
-        var to = other.accept(from.number());
+        var sender = i % 2 == 0 ? ends.agent : ends.front;
+        var receiver = i % 2 == 0 ? ends.front : ends.agent;
+        var sending = sender.open();
+        var receiving = receiver.accept(sending.number());
         var bytes = bytes(i * Channel.WINDOW / 3 + i, i);
         sent.add(bytes);
-        readers.add(CompletableFuture.supplyAsync(() -> all(to), threads));
-        writers.add(writing(() -> from.copy(new ByteArrayInputStream(bytes))));
+        readers.add(CompletableFuture.supplyAsync(() -> all(receiving), threads));
+        writers.add(writing(() -> sending.copy(new ByteArrayInputStream(bytes))));
       }
       for (var writer : writers) {
         writer.get();
@@ -192,42 +192,42 @@ class LinkTest {
   void aChannelThatTheOtherEndClosesTakesNoMore() throws Exception {
     var ends = connect();
     ends.read();
-    var from = ends.agent.open();
-    var to = ends.front.accept(from.number());
-    var writing = writing(() -> from.out().write(bytes(3 * Channel.WINDOW, 8)));
-    to.in().readNBytes(10);
-    to.close();
+    var sending = ends.agent.open();
+    var receiving = ends.front.accept(sending.number());
+    var writing = writing(() -> sending.out().write(bytes(3 * Channel.WINDOW, 8)));
+    receiving.in().readNBytes(10);
+    receiving.close();
     assertThatThrownBy(() -> writing.get(30, TimeUnit.SECONDS))
         .hasCauseInstanceOf(EOFException.class);
-    assertThat(from.in().read()).isEqualTo(-1);
+    assertThat(sending.in().read()).isEqualTo(-1);
   }
 
   @Test
   void aLinkThatEndsEndsItsChannels() throws Exception {
     var ends = connect();
     ends.read();
-    var from = ends.agent.open();
-    var to = ends.front.accept(from.number());
-    from.out().write(new byte[] {4, 5});
-    assertThat(to.in().read()).isEqualTo(4);
-    var writing = writing(() -> to.out().write(bytes(3 * Channel.WINDOW, 9)));
+    var sending = ends.agent.open();
+    var receiving = ends.front.accept(sending.number());
+    sending.out().write(new byte[] {4, 5});
+    assertThat(receiving.in().read()).isEqualTo(4);
+    var writing = writing(() -> receiving.out().write(bytes(3 * Channel.WINDOW, 9)));
     ends.agent.close();
     assertThatThrownBy(() -> writing.get(30, TimeUnit.SECONDS))
         .hasCauseInstanceOf(IOException.class);
-    // What had arrived can still be read.
-    assertThat(to.in().read()).isEqualTo(5);
-    assertThat(to.in().read()).isEqualTo(-1);
+    // The byte that arrived before the end can still be read.
+    assertThat(receiving.in().read()).isEqualTo(5);
+    assertThat(receiving.in().read()).isEqualTo(-1);
     assertThat(all(ends.agent.open())).isEmpty();
   }
 
   @Test
   void aSenderThatIgnoresTheWindowIsRefused() throws Exception {
     var ends = connect();
-    var to = ends.front.accept(1);
+    var receiving = ends.front.accept(1);
     ends.agent.send(new LinkMessage.Data(1, new byte[Channel.WINDOW + 1]));
     assertThatThrownBy(ends.front::read)
         .isInstanceOf(IOException.class)
         .hasMessage("channel 1 got more than its window");
-    to.close();
+    receiving.close();
   }
 }
