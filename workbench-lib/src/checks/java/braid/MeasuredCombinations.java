@@ -103,7 +103,7 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
             Link.UNLIMITED);
       }
       int m = 64 * ranks * logUniform(random, 8, 128);
-      // A rank's columns and depth are of no calibrated size, which are powers of two.
+      // A rank's columns and depth are of no calibrated size.
       int n = ranks * heldOut(random);
       int k = ranks * heldOut(random);
       var spec = gemm(random, m, n, k).dtype(DType.BF16);
@@ -114,7 +114,7 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
     private static int heldOut(SplittableRandom random) {
       while (true) {
         int size = 64 * logUniform(random, 12, 128);
-        if (Integer.bitCount(size) > 1) {
+        if (!CalibrationShapes.GPU_GEMM.others().contains(size)) {
           return size;
         }
       }
@@ -190,13 +190,7 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
                     if (host) {
                       group.playLink(combinations.get(i).link());
                     }
-                    var slowest = new long[ITERATIONS];
-                    var mine = pipelines.get(i).time(ITERATIONS, Timing.LATENCY);
-                    for (int iteration = 0; iteration < ITERATIONS; iteration++) {
-                      slowest[iteration] =
-                          Arrays.stream(group.gather(mine[iteration])).max().orElseThrow();
-                    }
-                    times.get(i).add(Spread.quantile(slowest, 0.5));
+                    times.get(i).add(nanos(group, pipelines.get(i)));
                   }
                 });
     pipelines.forEach(Pipeline::close);
@@ -205,6 +199,26 @@ public record MeasuredCombinations(long seed, int ranks, List<Long> nanos, Machi
         group.size(),
         times.stream().map(each -> Math.round(CalibrationCases.ofPasses(each))).toList(),
         machine);
+  }
+
+  /// Returns the time of an iteration: one at a time on the host, and on GPUs of those in flight
+  /// once their clocks have settled.
+  private static double nanos(ProcessGroup group, Pipeline pipeline) {
+    var alone = slowest(group, pipeline.time(ITERATIONS, Timing.LATENCY));
+    double median = Spread.quantile(alone, 0.5);
+    if (!group.onGpu()) {
+      return median;
+    }
+    int runs = CalibrationCases.settlingRuns(median);
+    var inFlight = slowest(group, pipeline.time(runs, Timing.BACK_TO_BACK));
+    return Spread.quantile(Arrays.copyOfRange(inFlight, runs / 2, runs), 0.5);
+  }
+
+  /// Returns the time of each iteration on the slowest rank.
+  private static long[] slowest(ProcessGroup group, long[] mine) {
+    return Arrays.stream(mine)
+        .map(nanos -> Arrays.stream(group.gather(nanos)).max().orElseThrow())
+        .toArray();
   }
 
   /// Returns simulated ÷ measured times.

@@ -184,8 +184,7 @@ final class CalibrationCases {
   ///
   /// @param alone its time in an iteration at a time
   private double settled(Pipeline pipeline, Part part, double alone) {
-    long wanted =
-        alone > 0 ? Math.clamp((long) (2 * SETTLING_NANOS / alone), 2, MOST_IN_FLIGHT) : 0;
+    long wanted = alone > 0 ? settlingRuns(alone) : 0;
     int runs = (int) group.broadcast(wanted, ROOT);
     if (runs == 0) {
       return alone;
@@ -200,6 +199,13 @@ final class CalibrationCases {
         IntStream.range(runs / 2, runs)
             .mapToLong(run -> part.nanos(spans.subList(run * count, (run + 1) * count)))
             .toArray());
+  }
+
+  /// Returns how many iterations a GPU runs in flight; its clock has settled after half of them.
+  ///
+  /// @param alone time of an iteration at a time, or of the part that counts
+  static int settlingRuns(double alone) {
+    return Math.clamp((long) (2 * SETTLING_NANOS / alone), 2, MOST_IN_FLIGHT);
   }
 
   private static double median(long... nanos) {

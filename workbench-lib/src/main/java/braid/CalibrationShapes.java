@@ -25,7 +25,7 @@ record CalibrationShapes(int ranks, boolean host) {
 
   /// The larger ones are those of models. Tiles of powers of two fill the multiprocessors better,
   /// and few rows of a small weight read it slower than those of a large one.
-  private static final Sizes GPU_GEMM =
+  static final Sizes GPU_GEMM =
       new Sizes(
           List.of(32, 128, 256, 512, 1024, 2048, 4096, 8192),
           List.of(512, 1024, 2048, 4096, 7168, 14_336));

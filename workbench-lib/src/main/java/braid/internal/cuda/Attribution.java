@@ -10,8 +10,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
 
 /// Spans of the operations that streams enqueued, made from the activities that CUPTI reports.
 ///
@@ -46,8 +48,17 @@ final class Attribution {
   }
 
   /// One enqueued operation. `id` is 0 for a wait.
+  ///
+  /// @param iteration the one that it runs in; null in a graph, which several iterations run
   record Operation(
-      long id, Track track, int group, Work work, Stage stage, long bytes, long flops) {}
+      long id,
+      Track track,
+      int group,
+      @Nullable Integer iteration,
+      Work work,
+      Stage stage,
+      long bytes,
+      long flops) {}
 
   /// Result of a recording.
   ///
@@ -57,7 +68,7 @@ final class Attribution {
 
   private final long originNanos;
   private final NavigableMap<Long, Integer> turns;
-  private final Map<Long, Integer> groups = new HashMap<>();
+  private final Map<Long, Operation> owners = new HashMap<>();
   private final Map<Integer, List<Operation>> operations = new HashMap<>();
   private final Map<Track, List<Span>> spans = new HashMap<>();
   private final List<Activity> unowned = new ArrayList<>();
@@ -80,7 +91,7 @@ final class Attribution {
     for (var each : operations) {
       attribution.operations.computeIfAbsent(each.group(), _ -> new ArrayList<>()).add(each);
       if (each.stage() != Stage.WAIT) {
-        attribution.groups.put(each.id(), each.group());
+        attribution.owners.put(each.id(), each);
       }
     }
     attribution.attribute(activities);
@@ -90,16 +101,26 @@ final class Attribution {
   private void attribute(List<? extends Cupti.Activity> activities) {
     var iterations = new TreeMap<Integer, Map<Long, List<Cupti.Activity>>>();
     for (var each : activities) {
-      if (turns.isEmpty() || !groups.containsKey(each.externalId())) {
+      var owner = owners.get(each.externalId());
+      if (turns.isEmpty() || owner == null) {
         unowned.add(activity(each, 0));
       } else {
         iterations
-            .computeIfAbsent(turns.get(turnBefore(each.startNanos())), _ -> new HashMap<>())
+            .computeIfAbsent(iteration(owner, each), _ -> new HashMap<>())
             .computeIfAbsent(each.externalId(), _ -> new ArrayList<>())
             .add(each);
       }
     }
     iterations.forEach(this::addSpans);
+  }
+
+  /// Returns the iteration of an activity. With iterations in flight, later turns begin while an
+  /// operation runs.
+  private Integer iteration(Operation owner, Cupti.Activity activity) {
+    var known = owner.iteration();
+    return known != null
+        ? known
+        : Objects.requireNonNull(turns.get(turnBefore(activity.startNanos())));
   }
 
   /// Returns the last turn before a time. The first one is before all operations, whatever the
@@ -112,7 +133,7 @@ final class Attribution {
   private void addSpans(int iteration, Map<Long, List<Cupti.Activity>> executions) {
     var ends = new HashMap<Track, Long>();
     var ran = new TreeSet<Integer>();
-    executions.keySet().forEach(id -> ran.add(groups.get(id)));
+    executions.keySet().forEach(id -> ran.add(Objects.requireNonNull(owners.get(id)).group()));
     for (var group : ran) {
       var waiting = new HashMap<Track, Work>();
       for (var operation : operations.getOrDefault(group, List.of())) {

@@ -37,6 +37,7 @@ public final class Recorder implements AutoCloseable {
     private final List<Attribution.Operation> enqueued = new ArrayList<>();
     private final TreeMap<Long, Integer> turns = new TreeMap<>();
     private int group;
+    private int iteration;
     private long ids;
 
     Recording(Cupti cupti, long originNanos) {
@@ -72,6 +73,7 @@ public final class Recorder implements AutoCloseable {
     var current = recording;
     if (current != null) {
       current.turns.putIfAbsent(System.nanoTime(), iteration);
+      current.iteration = iteration;
       current.group++;
     }
   }
@@ -105,7 +107,15 @@ public final class Recorder implements AutoCloseable {
     synchronized (this) {
       id = ++current.ids;
       current.enqueued.add(
-          new Attribution.Operation(id, track, current.group, work, stage, bytes, flops));
+          new Attribution.Operation(
+              id,
+              track,
+              current.group,
+              intoGraph ? null : current.iteration,
+              work,
+              stage,
+              bytes,
+              flops));
     }
     if (intoGraph) {
       launch.on(stream);
@@ -126,7 +136,7 @@ public final class Recorder implements AutoCloseable {
     if (current != null) {
       synchronized (this) {
         current.enqueued.add(
-            new Attribution.Operation(0, track, current.group, work, Stage.WAIT, 0, 0));
+            new Attribution.Operation(0, track, current.group, null, work, Stage.WAIT, 0, 0));
       }
     }
   }

@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
 class AttributionTest {
@@ -33,8 +34,13 @@ class AttributionTest {
   }
 
   private void enqueue(long id, Attribution.Track track, int group, Stage stage) {
+    enqueue(id, track, group, null, stage);
+  }
+
+  private void enqueue(
+      long id, Attribution.Track track, int group, @Nullable Integer iteration, Stage stage) {
     var work = new Work(3, () -> "operation " + id, () -> stage + " " + id);
-    operations.add(new Attribution.Operation(id, track, group, work, stage, BYTES, 0));
+    operations.add(new Attribution.Operation(id, track, group, iteration, work, stage, BYTES, 0));
   }
 
   private static Cupti.Correlation owner(long id) {
@@ -61,6 +67,21 @@ class AttributionTest {
 
   private List<Span> spans(Attribution.Track track) {
     return result().spans().getOrDefault(track, List.of());
+  }
+
+  @Test
+  void anOperationInFlightIsOneSpanOfTheIterationThatEnqueuedIt() {
+    turns.put(at(15), 1);
+    turns.put(at(35), 2);
+    enqueue(1, gemm, 1, 0, Stage.GEMM);
+    enqueue(2, gemm, 2, 1, Stage.GEMM);
+    kernel(1, 10, 30, "product");
+    kernel(1, 31, 34, "sum of parts");
+    kernel(2, 36, 60, "product");
+    kernel(2, 61, 64, "sum of parts");
+    assertThat(spans(gemm))
+        .extracting(Span::iteration, Span::startNanos, Span::endNanos)
+        .containsExactly(tuple(0, 10L, 34L), tuple(1, 36L, 64L));
   }
 
   @Test
