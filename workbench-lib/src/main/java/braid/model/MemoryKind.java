@@ -44,10 +44,11 @@ public enum MemoryKind {
     }
   }
 
-  /// Hosts whose ranks can share memory of this kind. On GPUs every rank maps the others' memory,
-  /// and NVSHMEM runs without a network transport; between CPUs UCX reaches other hosts.
+  /// Hosts whose ranks can share memory of this kind. UCX reaches other hosts between CPUs, and
+  /// messages by NCCL between GPUs, in native memory. A handle or a window is of one host, and
+  /// NVSHMEM runs without a network transport.
   public Span span(BackendKind backend) {
-    return backend == BackendKind.HOST ? Span.BOTH : Span.ONE_HOST;
+    return backend == BackendKind.HOST || this == NATIVE ? Span.BOTH : Span.ONE_HOST;
   }
 
   /// Returns the kind of that name, in any case.

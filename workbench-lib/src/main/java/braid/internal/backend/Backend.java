@@ -1,5 +1,6 @@
 package braid.internal.backend;
 
+import braid.internal.backend.Channels.Channel;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
@@ -21,6 +22,7 @@ import braid.schedule.Lane;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.SortedSet;
 import java.util.function.Supplier;
 
 /// Runs a rank's work: on threads and shared memory of the host, or on a GPU. Streams, events and
@@ -58,6 +60,22 @@ public interface Backend extends SymmetricMemory.Allocator {
   ///
   /// @param rendezvous supplies a new rendezvous at every call
   LibraryCollectives library(Transport library, Supplier<Rendezvous> rendezvous);
+
+  /// Returns the number of each member's host, if members of different hosts have no address of
+  /// each other's memory and exchange messages instead; empty if they have one, or are on one host.
+  ///
+  /// @param ranks the members' ranks in the world
+  default Optional<List<Integer>> separateHosts(List<Integer> ranks) {
+    return Optional.empty();
+  }
+
+  /// Connects ranks of different hosts. Collective: all members call it together, with all of their
+  /// channels.
+  ///
+  /// @param rendezvous supplies a new rendezvous at every call
+  default Channels channels(SortedSet<Channel> channels, Supplier<Rendezvous> rendezvous) {
+    throw new IllegalStateException("ranks of this backend have addresses of all memory");
+  }
 
   /// Creates a stream: a queue of work that runs asynchronously and concurrently with other
   /// streams.

@@ -1,5 +1,6 @@
 package braid.internal.collective;
 
+import braid.internal.backend.Channels.Channel;
 import braid.internal.backend.Executable;
 import braid.internal.backend.Stream;
 import braid.internal.collective.Messages.Refusal;
@@ -10,6 +11,7 @@ import braid.internal.rank.Closing;
 import braid.internal.rank.Need;
 import braid.internal.rank.SingleCaller;
 import braid.internal.resource.PrivateMemory;
+import braid.internal.run.Crossing;
 import braid.internal.run.Executor;
 import braid.internal.run.Link;
 import braid.internal.work.Work;
@@ -63,6 +65,11 @@ public final class CollectiveEngine implements AutoCloseable {
   private final Map<CollectiveCall, Prepared> prepared = new ConcurrentHashMap<>();
 
   private final Map<Transport, LibraryCollectives> libraries = new EnumMap<>(Transport.class);
+
+  /// Messages between hosts, by the schedule that has them.
+  private final Map<Schedule, Executor.Crossed> crossed = new HashMap<>();
+
+  private final Map<String, PrivateMemory> scratch = new HashMap<>();
 
   /// Messages of this rank to itself that it has not received, in order.
   private final Deque<SelfMessage> selfMessages = new ConcurrentLinkedDeque<>();
@@ -214,6 +221,7 @@ public final class CollectiveEngine implements AutoCloseable {
       CollectiveCall call,
       Supplier<String> label,
       int ofIteration) {
+    var _ = crossed(call);
     var all = streams(call.route());
     step++;
     all.forEach(stream -> stream.turn(ofIteration, step));
@@ -303,21 +311,69 @@ public final class CollectiveEngine implements AutoCloseable {
     compiled.launch();
   }
 
+  private Optional<List<Integer>> separateHosts() {
+    return group.backend().separateHosts(group.ranks());
+  }
+
+  private static boolean isByLibrary(CollectiveCall call) {
+    return call.collective() != Collective.BARRIER && call.route().way().library().isPresent();
+  }
+
+  /// Returns how a call crosses hosts, and connects its ranks. Collective, as the call is.
+  private Optional<Executor.Crossed> crossed(CollectiveCall call) {
+    var hosts = separateHosts();
+    if (hosts.isEmpty() || isByLibrary(call)) {
+      return Optional.empty();
+    }
+    var schedule = schedule(call, CollectiveSpec.LibraryNeeds.NONE);
+    var known = crossed.get(schedule);
+    if (known == null) {
+      var crossing = new Crossing(schedule, hosts.get());
+      var channels = crossing.channels();
+      if (channels.isEmpty()) {
+        return Optional.empty();
+      }
+      var streamsOf = new HashMap<Channel, Stream>();
+      for (var channel : crossing.touching(group.place().rank())) {
+        var lane = channel.passiveLane();
+        streamsOf.put(channel, lanes(call.route()).computeIfAbsent(lane, group.backend()::stream));
+      }
+      known =
+          new Executor.Crossed(
+              crossing,
+              group.backend().channels(channels, group.rendezvous()),
+              streamsOf,
+              this::scratch);
+      crossed.put(schedule, known);
+    }
+    known.channels().connect();
+    return Optional.of(known);
+  }
+
+  private MemorySegment scratch(String name, long bytes) {
+    return scratch.computeIfAbsent(name, _ -> group.backend().allocate(bytes)).segment();
+  }
+
   private Executor executor(CollectiveState state, CollectiveCall call, Supplier<String> label) {
     var place = group.place();
     var library =
-        call.collective() == Collective.BARRIER
-            ? null
-            : call.route().way().library().map(this::library).orElse(null);
+        isByLibrary(call) ? call.route().way().library().map(this::library).orElse(null) : null;
     var request = library == null ? null : call.request(place.rank());
     var needs = CollectiveSpec.LibraryNeeds.NONE;
     if (library != null && request != null) {
       var precondition = library.precondition(request);
-      needs =
-          new CollectiveSpec.LibraryNeeds(
-              precondition != Precondition.NONE,
-              precondition == Precondition.ARRIVAL_ON_HOST,
-              library.needsCompletionSignal());
+      if (separateHosts().isPresent()) {
+        // Ranks of other hosts have no signals, and the library's kernels wait for late ranks.
+        if (precondition != Precondition.NONE) {
+          var _ = group.rendezvous().get().exchange("reach " + call.collective(), NONE);
+        }
+      } else {
+        needs =
+            new CollectiveSpec.LibraryNeeds(
+                precondition != Precondition.NONE,
+                precondition == Precondition.ARRIVAL_ON_HOST,
+                library.needsCompletionSignal());
+      }
     }
     var schedule = schedule(call, needs);
     var resources =
@@ -329,7 +385,8 @@ public final class CollectiveEngine implements AutoCloseable {
             state.signals(),
             this::inbox,
             library,
-            request);
+            request,
+            crossed(call));
     return new Executor(schedule, place.rank(), resources, Scales.NONE, label);
   }
 
@@ -477,6 +534,11 @@ public final class CollectiveEngine implements AutoCloseable {
             landing.header(),
             landing.peer(),
             sent -> {
+              if (isApart(landing.peer())) {
+                return Optional.of(
+                    "rank %d is on another host, and messages between GPUs stay within one; take a collective"
+                        .formatted(landing.peer()));
+              }
               var source = landing.tensors().apply(sent.identity());
               if (source.isEmpty()) {
                 return Optional.of(
@@ -486,6 +548,13 @@ public final class CollectiveEngine implements AutoCloseable {
               copy(source.get(), landing, route);
               return Optional.empty();
             });
+  }
+
+  /// Returns whether a rank is on another host, whose memory this rank has no address of.
+  private boolean isApart(int rank) {
+    return separateHosts()
+        .map(hosts -> !hosts.get(rank).equals(hosts.get(group.place().rank())))
+        .orElse(false);
   }
 
   private void copy(ReachableTensor source, Landing landing, CollectiveRoute route) {
@@ -657,6 +726,7 @@ public final class CollectiveEngine implements AutoCloseable {
     if (failure != null) {
       // First: a stream on which a library waits for missing ranks cannot be closed.
       used.forEach(each -> all.add(each::abort));
+      crossed.values().forEach(each -> all.add(each.channels()::abort));
     }
     all.addAll(takePrepared());
     latest = null;
@@ -668,6 +738,10 @@ public final class CollectiveEngine implements AutoCloseable {
     if (memory != null) {
       all.add(memory);
     }
+    all.addAll(scratch.values());
+    scratch.clear();
+    crossed.values().forEach(each -> all.add(each.channels()));
+    crossed.clear();
     var shared = state;
     state = null;
     if (shared != null) {

@@ -14,6 +14,7 @@ import braid.schedule.Region;
 import braid.schedule.Step;
 import java.lang.foreign.MemorySegment;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -30,7 +31,8 @@ record CollectiveResources(
     Signals signals,
     Supplier<MemorySegment> inbox,
     @Nullable LibraryCollectives library,
-    @Nullable LibraryRequest request)
+    @Nullable LibraryRequest request,
+    Optional<Executor.Crossed> crossed)
     implements Executor.Resources {
   @Override
   public MemorySegment memory(Buffer buffer, int rank) {

@@ -1,6 +1,8 @@
 package braid.internal.cuda;
 
 import braid.internal.backend.Backend;
+import braid.internal.backend.Channels;
+import braid.internal.backend.Channels.Channel;
 import braid.internal.backend.Executable;
 import braid.internal.backend.Stream;
 import braid.internal.cuda.device.Communicators;
@@ -8,6 +10,7 @@ import braid.internal.cuda.device.CudaDevice;
 import braid.internal.cuda.device.DeviceAccess;
 import braid.internal.cuda.device.OperandForms;
 import braid.internal.cuda.library.CublasMpProducts;
+import braid.internal.cuda.library.NcclChannels;
 import braid.internal.cuda.library.NcclCollectives;
 import braid.internal.cuda.library.NvshmemCollectives;
 import braid.internal.cuda.memory.CudaMemory;
@@ -48,6 +51,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
+import java.util.SortedSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 
@@ -171,6 +175,29 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
+  public Optional<List<Integer>> separateHosts(List<Integer> ranks) {
+    return network.spans(ranks)
+        ? Optional.of(ranks.stream().map(network.hosts()::number).toList())
+        : Optional.empty();
+  }
+
+  @Override
+  public Channels channels(SortedSet<Channel> channels, Supplier<Rendezvous> rendezvous) {
+    CudaMemory.missingNccl()
+        .ifPresent(
+            reason -> {
+              throw new BraidException("GPUs of several hosts need NCCL: " + reason);
+            });
+    device.gpu().use();
+    return new NcclChannels(
+        device,
+        communicators,
+        waits,
+        channels,
+        () -> communicators.closingUnused(rendezvous.get()));
+  }
+
+  @Override
   public synchronized Stream stream(Lane lane) {
     var gpu = device.gpu();
     gpu.use();
@@ -213,8 +240,15 @@ public final class CudaBackend implements Backend {
   public SymmetricMemory allocate(
       MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
     device.gpu().use();
-    return memory.allocate(
-        resolve(kind), label, bytesPerRank, communicators.closingUnused(rendezvous));
+    var resolved = resolve(kind);
+    var closing = communicators.closingUnused(rendezvous);
+    return network.spans(rendezvous.ranks())
+        ? network.allocateApart(
+            label,
+            closing,
+            CudaMemory::isFailure,
+            near -> memory.allocate(resolved, label, bytesPerRank, near))
+        : memory.allocate(resolved, label, bytesPerRank, closing);
   }
 
   @Override

@@ -36,6 +36,9 @@ import org.jspecify.annotations.Nullable;
 
 /// A stream of the host backend: a queue whose thread does the work itself.
 final class HostStream implements Stream {
+  /// Bit above all counted steps: an iteration that is not replayed may come before.
+  private static final int RECORDED = 1 << 30;
+
   private final String name;
   private final Waits waits;
   private final Mover mover;
@@ -302,9 +305,9 @@ final class HostStream implements Stream {
         : SignalWord.reached(word, 0, epoch, now.step());
   }
 
-  /// Returns 1 or 2; 0 is the initial value of a word.
+  /// Returns one of two values that no counted step has; 0 is the initial value of a word.
   private static int parity(Turn turn) {
-    return 1 + turn.step() % 2;
+    return RECORDED | (1 + turn.step() % 2);
   }
 
   @Override

@@ -2,6 +2,9 @@ package braid.internal.pipeline;
 
 import braid.internal.backend.Backend;
 import braid.internal.backend.Stream;
+import braid.internal.library.LibraryCollectives;
+import braid.internal.library.LibraryRequest;
+import braid.internal.library.TensorPart;
 import braid.internal.rank.Closing;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.resource.SymmetricSource;
@@ -11,8 +14,10 @@ import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;
 import braid.internal.work.Transfer;
 import braid.internal.work.Work;
+import braid.model.Collective;
 import braid.model.DType;
 import braid.model.Place;
+import braid.model.Stage;
 import braid.schedule.Lane;
 import braid.schedule.Slice;
 import braid.schedule.plan.Addend;
@@ -23,6 +28,7 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.IntFunction;
 
 /// Reference multiplications and collectives: sequential, unsplit, with a barrier before and after.
@@ -39,7 +45,12 @@ final class PlainCollectives implements AutoCloseable {
   private final SymmetricSource symmetric;
   private final Stream stream;
   private final Deque<AutoCloseable> resources = new ArrayDeque<>();
+
+  /// Empty if this rank has an address of all memory.
+  private final Optional<LibraryCollectives> gathering;
+
   private final Map<Long, SymmetricMemory> summed = new HashMap<>();
+  private final Map<Long, MemorySegment> gathered = new HashMap<>();
 
   /// Rows of one rank's part of a matrix.
   private record Rows(int start, int rows) {
@@ -55,6 +66,7 @@ final class PlainCollectives implements AutoCloseable {
     this.plan = plan;
     this.backend = plan.backend();
     this.symmetric = symmetric;
+    this.gathering = plan.gathering().map(this::keep);
     this.stream = keep(backend.stream(Lane.of("reference", Lane.Role.COMPUTE)));
   }
 
@@ -72,13 +84,13 @@ final class PlainCollectives implements AutoCloseable {
   Matrix allGather(Matrix local, int total) {
     var shared = shared("all-gather", local.dtype(), longest(total), local.columns());
     copyLocal(local, like(local, shared.on(place.rank()), local.rows()));
-    peers.barrier().run();
+    var parts = parts(shared);
     var room = matrix(local.dtype(), total, local.columns());
     var whole = like(local, room.segment(), total);
     for (int rank = 0; rank < place.size(); rank++) {
       var slice = part(total, rank);
       copyLocal(
-          like(local, shared.on(rank), slice.rows()), whole.rows(slice.start(), slice.rows()));
+          like(local, parts.apply(rank), slice.rows()), whole.rows(slice.start(), slice.rows()));
     }
     peers.barrier().run();
     return whole;
@@ -110,15 +122,17 @@ final class PlainCollectives implements AutoCloseable {
         summed.computeIfAbsent(
             (long) rows * columns * travelling.bytes(),
             bytes -> keep(symmetric.take("the reference's sum", bytes)));
-    copy(local, on(shared, place.rank(), travelling, rows, columns));
-    peers.barrier().run();
+    copy(local, Matrix.of(shared.on(place.rank()), travelling, rows, columns));
+    var parts = parts(shared);
     int first = part(rows, firstOwner).start();
     var sum = matrix(travelling, part(rows, lastOwner - 1).end() - first, columns);
     for (int owner = firstOwner; owner < lastOwner; owner++) {
       var slice = part(rows, owner);
       add(
           plan.sum(owner),
-          rank -> on(shared, rank, travelling, rows, columns).rows(slice.start(), slice.rows()),
+          rank ->
+              Matrix.of(parts.apply(rank), travelling, rows, columns)
+                  .rows(slice.start(), slice.rows()),
           sum.rows(slice.start() - first, slice.rows()));
     }
     synchronize();
@@ -171,8 +185,29 @@ final class PlainCollectives implements AutoCloseable {
     return keep(symmetric.take("the reference's " + name, (long) rows * columns * dtype.bytes()));
   }
 
-  private static Matrix on(SymmetricMemory all, int rank, DType dtype, int rows, int columns) {
-    return Matrix.of(all.on(rank), dtype, rows, columns);
+  /// Returns the parts of all ranks, once every rank has written its own.
+  private IntFunction<MemorySegment> parts(SymmetricMemory shared) {
+    peers.barrier().run();
+    if (gathering.isEmpty()) {
+      return shared::on;
+    }
+    var library = gathering.get();
+    long bytes = shared.bytesPerRank();
+    var all =
+        gathered.computeIfAbsent(
+            bytes, each -> keep(backend.allocate(each * place.size())).segment());
+    var request =
+        new LibraryRequest(
+            Collective.ALL_GATHER,
+            new TensorPart(DType.FP8_E4M3, shared.on(place.rank()), Optional.empty()),
+            new TensorPart(DType.FP8_E4M3, all, Optional.empty()),
+            0);
+    if (library.precondition(request) != LibraryCollectives.Precondition.NONE) {
+      peers.barrier().run();
+    }
+    stream.library(WORK, Stage.COPY, request.linkBytes(place.size()), 0, library.call(request));
+    synchronize();
+    return rank -> all.asSlice(rank * bytes, bytes);
   }
 
   private int longest(int total) {

@@ -1,10 +1,12 @@
 package braid.internal.pipeline;
 
 import braid.internal.backend.Backend;
+import braid.internal.backend.Channels.Channel;
 import braid.internal.backend.Event;
 import braid.internal.backend.Executable;
 import braid.internal.backend.Signals;
 import braid.internal.backend.Stream;
+import braid.internal.library.LibraryCollectives;
 import braid.internal.library.LibraryProduct;
 import braid.internal.library.LibraryRequest;
 import braid.internal.library.TensorPart;
@@ -13,6 +15,7 @@ import braid.internal.resource.BufferRequest;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.resource.SymmetricSource;
+import braid.internal.run.Crossing;
 import braid.internal.run.Executor;
 import braid.internal.run.Link;
 import braid.internal.run.WholeOperation;
@@ -29,6 +32,7 @@ import braid.model.Place;
 import braid.model.Problem;
 import braid.model.Scales;
 import braid.model.Stage;
+import braid.model.Transport;
 import braid.schedule.Buffer;
 import braid.schedule.Goal;
 import braid.schedule.Lane;
@@ -82,11 +86,20 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
   private final Map<String, Operand> operands = new HashMap<>();
   private final Map<Lane, Stream> lanes = new LinkedHashMap<>();
 
+  /// Messages between hosts; empty if every rank has an address of all memory.
+  private Optional<Crossing> crossing = Optional.empty();
+
+  private final Map<String, MemorySegment> scratch = new HashMap<>();
+
+  /// Streams of this rank's part in the steps of ranks of other hosts.
+  private final Map<Channel, Stream> touched = new LinkedHashMap<>();
+
   /// All streams, communication first.
   private List<Stream> streams = List.of();
 
   private final Map<Part, View> views = new EnumMap<>(Part.class);
   private final Map<Part, CallerMemory> bound;
+  private final Supplier<Rendezvous> rendezvous;
   private @Nullable PlanLibraries libraries;
   private @Nullable Signals signals;
   private @Nullable Executable compiled;
@@ -99,7 +112,9 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
       Place place,
       Problem problem,
       PlanSource source,
-      Map<Part, CallerMemory> bound) {
+      Map<Part, CallerMemory> bound,
+      Supplier<Rendezvous> rendezvous) {
+    this.rendezvous = rendezvous;
     this.backend = backend;
     this.place = place;
     this.problem = problem;
@@ -123,9 +138,9 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
       Map<Part, CallerMemory> bound,
       SymmetricSource memory,
       Supplier<Rendezvous> rendezvous) {
-    var plan = new Plan(backend, place, problem, source, bound);
+    var plan = new Plan(backend, place, problem, source, bound, rendezvous);
     try {
-      plan.setUp(ranks, memory, rendezvous);
+      plan.setUp(ranks, memory);
       return plan;
     } catch (RuntimeException | Error e) {
       plan.spoil(e);
@@ -151,11 +166,17 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
     return staged;
   }
 
-  private void setUp(List<Integer> ranks, SymmetricSource memory, Supplier<Rendezvous> rendezvous) {
+  private void setUp(List<Integer> ranks, SymmetricSource memory) {
     var transports =
         calls().map(call -> call.lane().transport()).collect(Collectors.toCollection(TreeSet::new));
-    if (!transports.isEmpty()) {
-      libraries = keep(new PlanLibraries(toString(), transports, backend, rendezvous));
+    crossing =
+        backend
+            .separateHosts(ranks)
+            .map(hosts -> new Crossing(schedule, hosts))
+            .filter(each -> !each.channels().isEmpty());
+    var channels = crossing.map(Crossing::channels).orElseGet(Collections::emptySortedSet);
+    if (!transports.isEmpty() || !channels.isEmpty()) {
+      libraries = keep(new PlanLibraries(toString(), transports, channels, backend, rendezvous));
     }
     var callerMemory = new HashMap<String, CallerMemory>();
     bound.forEach(
@@ -181,7 +202,13 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
     for (var lane : schedule.lanes()) {
       lanes.put(lane, keep(backend.stream(lane)));
     }
-    streams = List.copyOf(lanes.values());
+    crossing.ifPresent(
+        each ->
+            each.touching(place.rank())
+                .forEach(
+                    channel -> touched.put(channel, keep(backend.stream(channel.passiveLane())))));
+    streams =
+        java.util.stream.Stream.concat(lanes.values().stream(), touched.values().stream()).toList();
     for (var port : schedule.ports()) {
       addView(port);
     }
@@ -299,6 +326,18 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
       throw new IllegalStateException("words are not set up yet");
     }
     return words;
+  }
+
+  @Override
+  public Optional<Executor.Crossed> crossed() {
+    return crossing.map(
+        each ->
+            new Executor.Crossed(
+                each, Objects.requireNonNull(libraries).channels(), touched, this::scratch));
+  }
+
+  private MemorySegment scratch(String name, long bytes) {
+    return scratch.computeIfAbsent(name, _ -> keep(backend.allocate(bytes)).segment());
   }
 
   @Override
@@ -461,6 +500,14 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
   @Override
   public boolean waitsInLibrary() {
     return libraries != null;
+  }
+
+  /// Returns a library that gathers the ranks' memory for the reference, if ranks have no address
+  /// of that of others. Collective: all ranks call it together.
+  Optional<LibraryCollectives> gathering() {
+    return backend
+        .separateHosts(signals().ranks())
+        .map(_ -> backend.library(Transport.NCCL_KERNELS, rendezvous));
   }
 
   /// Returns whether a library adds, in an order that only it knows.

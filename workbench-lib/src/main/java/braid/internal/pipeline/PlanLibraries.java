@@ -1,6 +1,8 @@
 package braid.internal.pipeline;
 
 import braid.internal.backend.Backend;
+import braid.internal.backend.Channels;
+import braid.internal.backend.Channels.Channel;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.library.LibraryRequest;
 import braid.internal.rank.Closing;
@@ -11,10 +13,13 @@ import java.util.ArrayDeque;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
+import java.util.SortedSet;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
-/// The libraries that run a plan's collectives.
+/// The libraries that run a plan's collectives, and its messages between hosts.
 ///
 /// A library connects ranks and registers memory in its first calls, on the caller's thread and
 /// without a time limit. So the ranks meet before the first iteration of each epoch, and only that
@@ -24,6 +29,7 @@ final class PlanLibraries implements AutoCloseable {
   private final String subject;
   private final Supplier<Rendezvous> rendezvous;
   private final Map<Transport, LibraryCollectives> libraries = new EnumMap<>(Transport.class);
+  private @Nullable Channels channels;
   private State state = State.NEW;
 
   private enum State {
@@ -37,14 +43,22 @@ final class PlanLibraries implements AutoCloseable {
   /// Sets up the libraries on all ranks together. If one is missing on a rank, this fails on all.
   ///
   /// @param subject name of the plan, the same on all ranks
+  /// @param crossed channels between hosts, of all ranks
   PlanLibraries(
-      String subject, Set<Transport> transports, Backend backend, Supplier<Rendezvous> rendezvous) {
+      String subject,
+      Set<Transport> transports,
+      SortedSet<Channel> crossed,
+      Backend backend,
+      Supplier<Rendezvous> rendezvous) {
     this.subject = subject;
     this.rendezvous = rendezvous;
     try {
       for (var transport : transports) {
         checkMissing(transport, backend);
         libraries.put(transport, backend.library(transport, rendezvous));
+      }
+      if (!crossed.isEmpty()) {
+        channels = backend.channels(crossed, rendezvous);
       }
     } catch (RuntimeException | Error e) {
       Closing.after(e, this);
@@ -66,6 +80,11 @@ final class PlanLibraries implements AutoCloseable {
     }
   }
 
+  /// Returns the messages between hosts.
+  Channels channels() {
+    return Objects.requireNonNull(channels, () -> subject + " stays within a host");
+  }
+
   LibraryCollectives of(Transport transport) {
     var library = libraries.get(transport);
     if (library == null) {
@@ -76,13 +95,20 @@ final class PlanLibraries implements AutoCloseable {
 
   /// Returns whether no rank has made a call in this epoch.
   boolean isNew() {
-    return state == State.NEW && !libraries.isEmpty();
+    return state == State.NEW && isUsed();
+  }
+
+  private boolean isUsed() {
+    return channels != null || !libraries.isEmpty();
   }
 
   /// Lets the ranks meet before their first calls, and joins new communicators after a failure.
   ///
   /// @param requests of this rank, by transport
   void connect(Map<Transport, List<LibraryRequest>> requests) {
+    if (channels != null) {
+      channels.connect();
+    }
     requests.forEach(
         (transport, all) ->
             all.forEach(
@@ -102,21 +128,30 @@ final class PlanLibraries implements AutoCloseable {
     return first;
   }
 
-  /// Begins an epoch, in which the ranks connect again. Returns whether there are libraries.
+  /// Begins an epoch, in which the ranks connect again. Returns whether they have to.
   boolean disconnect() {
     state = State.NEW;
-    return !libraries.isEmpty();
+    return isUsed();
   }
 
   /// Ends calls in flight, since a stream on which a library waits for missing ranks does not end.
   void abort() {
-    libraries.values().forEach(LibraryCollectives::abort);
+    var all = new ArrayDeque<AutoCloseable>();
+    libraries.values().forEach(each -> all.add(each::abort));
+    if (channels != null) {
+      all.add(channels::abort);
+    }
+    Closing.all(all::poll);
   }
 
   @Override
   public void close() {
     var all = new ArrayDeque<AutoCloseable>(libraries.values());
     libraries.clear();
+    if (channels != null) {
+      all.add(channels);
+      channels = null;
+    }
     Closing.all(all::poll);
   }
 }

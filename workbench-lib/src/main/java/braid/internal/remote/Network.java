@@ -21,10 +21,12 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -165,6 +167,47 @@ public final class Network implements AutoCloseable {
       free.run();
       throw e;
     }
+  }
+
+  /// Allocates memory for a group of several hosts whose ranks have no address of other hosts'
+  /// memory: within each host as `withinHost` does it, and placeholders for the other parts.
+  /// Collective: all members call it together.
+  ///
+  /// @param failed whether an outcome that a member exchanges is a failure, which fails on all
+  public SymmetricMemory allocateApart(
+      String label,
+      Rendezvous rendezvous,
+      Predicate<String> failed,
+      Function<Rendezvous, SymmetricMemory> withinHost) {
+    var ranks = rendezvous.ranks();
+    int self = rendezvous.place().rank();
+    var all = hosts.get().members(ranks);
+    var own = all.stream().filter(host -> host.ranks().contains(self)).findFirst().orElseThrow();
+    var others = all.stream().filter(host -> !host.equals(own)).toList();
+    HostRendezvous.Requirement success =
+        (step, members, outcomes) -> {
+          for (int i = 0; i < outcomes.size(); i++) {
+            if (failed.test(outcomes.get(i))) {
+              throw new AllocationFailed(
+                  "%s failed on another host (rank %d: %s)"
+                      .formatted(step, members.get(i), outcomes.get(i)));
+            }
+          }
+        };
+    var near = withinHost.apply(new HostRendezvous(rendezvous, own, others, success));
+    long bytes = near.bytesPerRank();
+    var parts = new ArrayList<MemorySegment>();
+    for (int member = 0; member < ranks.size(); member++) {
+      int place = own.ranks().indexOf(member);
+      parts.add(place < 0 ? RemoteWindow.placeholder(bytes) : near.on(place));
+    }
+    return new SymmetricMemory(
+        parts,
+        Optional.empty(),
+        "the parts of %s are on several hosts, so they are not side by side".formatted(label),
+        near.attachment(),
+        near.free(),
+        near.discard());
   }
 
   /// Allocates words of control: a file that all members of one host share, or a copy of all parts

@@ -39,11 +39,20 @@ public record RemoteWindow(
   /// Opens a window. Its addresses are never used again.
   static RemoteWindow open(
       Network network, long bytes, int rank, long export, long remote, UcxPeer.Memory memory) {
-    long range = Math.ceilDiv(bytes + 1, ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
-    var window =
-        new RemoteWindow(network, FREE.getAndAdd(range), bytes, rank, export, remote, memory);
+    var window = new RemoteWindow(network, range(bytes), bytes, rank, export, remote, memory);
     WINDOWS.put(window.address(), window);
     return window;
+  }
+
+  /// Returns a segment of the size of memory that no transfer reaches.
+  @SuppressWarnings("restricted") // No memory is there.
+  static MemorySegment placeholder(long bytes) {
+    return MemorySegment.ofAddress(range(bytes)).reinterpret(bytes);
+  }
+
+  /// Takes a range of addresses.
+  private static long range(long bytes) {
+    return FREE.getAndAdd(Math.ceilDiv(bytes + 1, ALIGNMENT_BYTES) * ALIGNMENT_BYTES);
   }
 
   void close() {

@@ -1,5 +1,7 @@
 package braid.internal.run;
 
+import braid.internal.backend.Channels;
+import braid.internal.backend.Channels.Channel;
 import braid.internal.backend.Copy;
 import braid.internal.backend.Event;
 import braid.internal.backend.Signals;
@@ -54,6 +56,11 @@ public final class Executor {
     /// Returns the prepared form of a weight.
     Operand operand(Region weight);
 
+    /// Returns how the schedule crosses hosts; empty if every rank has an address of all memory.
+    default Optional<Crossed> crossed() {
+      return Optional.empty();
+    }
+
     /// Enqueues a library's collective on a stream.
     void call(Step.LibraryCall call, Stream stream, Work work);
 
@@ -63,6 +70,18 @@ public final class Executor {
     }
   }
 
+  /// What this rank needs for the messages of a schedule that crosses hosts.
+  ///
+  /// @param streams streams of the channels whose passive rank this one is
+  public record Crossed(
+      Crossing crossing, Channels channels, Map<Channel, Stream> streams, Scratch scratch) {}
+
+  /// Memory of this rank for messages, by name: the same name is the same memory.
+  @FunctionalInterface
+  public interface Scratch {
+    MemorySegment of(String name, long bytes);
+  }
+
   private final Schedule schedule;
   private final int rank;
   private final Resources resources;
@@ -70,6 +89,7 @@ public final class Executor {
   private final Scales scales;
   private final Map<String, Integer> slots = new HashMap<>();
   private final Optional<WholeOperation> whole;
+  private final Optional<Correspondence> correspondence;
   private final List<Runnable> steps = new ArrayList<>();
   private @Nullable Labels labels;
   private Event[] marks = {};
@@ -89,11 +109,16 @@ public final class Executor {
       slots.put(flag.name(), slot);
       slot += flag.words();
     }
+    this.correspondence =
+        resources
+            .crossed()
+            .map(crossed -> new Correspondence(rank, crossed, this::matrix, this::raise));
     int markCount = 0;
     for (var step : schedule.steps(rank)) {
       steps.add(ready(step));
       markCount += step instanceof Step.Mark ? 1 : 0;
     }
+    correspondence.ifPresent(each -> steps.addAll(each.answered()));
     this.marks = new Event[markCount];
   }
 
@@ -125,6 +150,19 @@ public final class Executor {
           ? () -> resources.call(operation, stream, work)
           : () -> {};
     }
+    var messages = correspondence.map(each -> each.sent(step, stream, work)).orElseGet(List::of);
+    var own = own(step, stream, work);
+    if (messages.isEmpty()) {
+      return own;
+    }
+    return () -> {
+      messages.forEach(Runnable::run);
+      own.run();
+    };
+  }
+
+  /// Returns the work of a step, except its messages.
+  private Runnable own(Step step, Stream stream, Work work) {
     return switch (step) {
       case Step.Copy copy -> copy(copy, stream, work);
       case Step.Recode recode -> {
@@ -145,7 +183,7 @@ public final class Executor {
       case Step.Reduce reduce -> {
         var reduction =
             new Reduction(
-                reduce.parts().stream().map(this::matrix).toList(),
+                reduce.parts().stream().map(part -> part(reduce, part)).toList(),
                 matrix(reduce.output()),
                 epilogue(reduce.finish(), reduce.output()),
                 reduce.linkBytes(rank));
@@ -183,11 +221,11 @@ public final class Executor {
         yield () -> stream.prepare(work, operand);
       }
       case Step.LibraryCall call -> () -> resources.call(call, stream, work);
-      case Step.Signal signal -> {
-        int slot = slot(signal.flag(), signal.index());
-        var signals = resources.signals();
-        yield () -> stream.raise(work, signals, signal.to(), slot);
-      }
+      case Step.Signal signal ->
+          correspondence.isPresent()
+                  && correspondence.get().crossed().crossing().isFar(rank, signal.to())
+              ? () -> {}
+              : () -> raise(stream, work, signal);
       case Step.Wait wait -> {
         int slot = slot(wait.flag(), wait.index());
         var signals = resources.signals();
@@ -196,6 +234,14 @@ public final class Executor {
       case Step.Mark mark -> () -> marks[mark.number()] = stream.mark();
       case Step.After after -> () -> stream.await(work, marks[after.mark()]);
     };
+  }
+
+  private void raise(Stream stream, Work work, Step.Signal signal) {
+    stream.raise(work, resources.signals(), signal.to(), slot(signal.flag(), signal.index()));
+  }
+
+  private Matrix part(Step.Reduce reduce, Region region) {
+    return correspondence.map(each -> each.part(reduce, region)).orElseGet(() -> matrix(region));
   }
 
   /// Names a step in spans. Only profiles need the names, which take the steps of all ranks.
@@ -218,8 +264,12 @@ public final class Executor {
   }
 
   private Runnable copy(Step.Copy copy, Stream stream, Work work) {
+    var moves =
+        correspondence
+            .map(each -> each.crossed().crossing().near(rank, copy))
+            .orElseGet(copy::moves);
     var copies =
-        copy.moves().stream().map(move -> new Copy(work, transfer(move), move.isLocal())).toList();
+        moves.stream().map(move -> new Copy(work, transfer(move), move.isLocal())).toList();
     if (copy.lane().transport() == Transport.ONE_KERNEL
         || (copies.size() > 1 && copies.stream().noneMatch(Copy::local))) {
       return () -> stream.copyAll(work, copies);

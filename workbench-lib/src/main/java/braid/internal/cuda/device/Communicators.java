@@ -1,5 +1,6 @@
 package braid.internal.cuda.device;
 
+import braid.internal.cuda.device.SharedCommunicators.Lease;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
@@ -7,8 +8,15 @@ import braid.natives.nccl.Nccl;
 import braid.natives.nccl.NcclCommunicator;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.HashMap;
 import java.util.HexFormat;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /// NCCL communicators of this rank, one for each set of ranks and policy. They are created at first
 /// use, aborted if a rank is lost, and closed after their last user ([SharedCommunicators]), or
@@ -17,6 +25,7 @@ import java.util.List;
 /// An asynchronous error of one ends all waits of the rank.
 public final class Communicators implements AutoCloseable {
   private static final String NONE = "";
+  private static final String SEPARATOR = " ";
 
   /// Engines that run a communicator's collectives.
   public enum Policy {
@@ -48,44 +57,92 @@ public final class Communicators implements AutoCloseable {
 
   /// Begins a use of the communicator of the ranks. Collective: if one of them has lost it, all
   /// join a new one.
-  public synchronized SharedCommunicators.Lease<NcclCommunicator> lease(
-      Rendezvous rendezvous, Policy policy) {
-    var key = new SharedCommunicators.Key(List.copyOf(rendezvous.ranks()), policy);
-    var label = "NCCL communicator for " + policy;
-    var existing = shared.lease(key);
-    try {
-      var ids =
-          rendezvous.exchange(label, shared.id(key).orElse(NONE)).stream().distinct().toList();
-      if (existing.isPresent() && ids.size() == 1) {
-        return existing.get();
-      }
-    } catch (RuntimeException | Error e) {
-      existing.ifPresent(lease -> Closing.after(e, lease));
-      throw e;
-    }
-    existing.ifPresent(
-        lease -> {
-          lease.close();
-          abort(lease.communicator());
-        });
-    return join(rendezvous, key, label);
+  public Lease<NcclCommunicator> lease(Rendezvous rendezvous, Policy policy) {
+    return lease(rendezvous, List.of(new SharedCommunicators.Key(rendezvous.ranks(), policy, NONE)))
+        .getFirst();
   }
 
-  private SharedCommunicators.Lease<NcclCommunicator> join(
-      Rendezvous rendezvous, SharedCommunicators.Key key, String label) {
-    int rank = rendezvous.place().rank();
-    var id =
-        rendezvous
-            .exchange(label, rank == 0 ? HexFormat.of().formatHex(Nccl.uniqueId()) : NONE)
-            .getFirst();
+  /// Begins uses of communicators, of all ranks or of some. Collective: all ranks of the rendezvous
+  /// name the same ones in the same order. Returns those of which this rank is a member.
+  public synchronized List<Lease<NcclCommunicator>> lease(
+      Rendezvous rendezvous, List<SharedCommunicators.Key> keys) {
+    int self = rendezvous.ranks().get(rendezvous.place().rank());
+    var mine = keys.stream().filter(key -> key.ranks().contains(self)).toList();
+    var label = keys.isEmpty() ? "" : "NCCL communicators for " + keys.getFirst().policy();
+    var leases = new LinkedHashMap<SharedCommunicators.Key, Lease<NcclCommunicator>>();
+    try {
+      mine.forEach(key -> shared.lease(key).ifPresent(lease -> leases.put(key, lease)));
+      var known = exchange(rendezvous, label, keys, key -> shared.id(key).orElse(NONE));
+      var lost = keys.stream().filter(key -> !agree(known.get(key))).toList();
+      if (lost.isEmpty()) {
+        return List.copyOf(leases.values());
+      }
+      for (var key : lost) {
+        var lease = leases.remove(key);
+        if (lease != null) {
+          lease.close();
+          abort(lease.communicator());
+        }
+      }
+      var ids =
+          exchange(
+              rendezvous,
+              label,
+              lost,
+              key ->
+                  key.ranks().getFirst() == self
+                      ? HexFormat.of().formatHex(Nccl.uniqueId())
+                      : NONE);
+      for (var key : lost) {
+        if (key.ranks().contains(self)) {
+          leases.put(key, join(key, self, Objects.requireNonNull(ids.get(key)).getFirst(), label));
+        }
+      }
+      return mine.stream().map(key -> Objects.requireNonNull(leases.get(key))).toList();
+    } catch (RuntimeException | Error e) {
+      leases.values().forEach(lease -> Closing.after(e, lease));
+      throw e;
+    }
+  }
+
+  /// Returns whether all members have the same communicator.
+  private static boolean agree(@Nullable List<String> ids) {
+    return ids != null && !ids.contains(NONE) && ids.stream().distinct().count() == 1;
+  }
+
+  /// Exchanges a text for each communicator. Returns those of its members, in their order.
+  private static Map<SharedCommunicators.Key, List<String>> exchange(
+      Rendezvous rendezvous,
+      String label,
+      List<SharedCommunicators.Key> keys,
+      Function<SharedCommunicators.Key, String> text) {
+    int self = rendezvous.ranks().get(rendezvous.place().rank());
+    var mine = keys.stream().filter(key -> key.ranks().contains(self)).map(text).toList();
+    var all = rendezvous.exchange(label, String.join(SEPARATOR, mine));
+    var next = new HashMap<Integer, Iterator<String>>();
+    for (int member = 0; member < all.size(); member++) {
+      next.put(
+          rendezvous.ranks().get(member), List.of(all.get(member).split(SEPARATOR, -1)).iterator());
+    }
+    var texts = new HashMap<SharedCommunicators.Key, List<String>>();
+    for (var key : keys) {
+      texts.put(
+          key,
+          key.ranks().stream().map(rank -> Objects.requireNonNull(next.get(rank)).next()).toList());
+    }
+    return texts;
+  }
+
+  private Lease<NcclCommunicator> join(
+      SharedCommunicators.Key key, int self, String id, String label) {
     return shared.add(
         key,
         id,
         NcclCommunicator.join(
             device.gpu(),
             HexFormat.of().parseHex(id),
-            rank,
-            rendezvous.place().size(),
+            key.ranks().indexOf(self),
+            key.ranks().size(),
             new NcclCommunicator.Configuration(key.policy() == Policy.COPY_ENGINES, 0, 0),
             () -> waits.check(() -> label),
             timeout));

@@ -4,6 +4,7 @@ import braid.internal.rank.AttentionEngine;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.model.BraidException;
+import braid.natives.LibC;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
 import braid.natives.kernels.AttentionKernels;
@@ -22,6 +23,9 @@ import org.jspecify.annotations.Nullable;
 
 /// This rank's GPU with our kernels and cublasLt.
 public final class CudaDevice implements AutoCloseable {
+  /// Most hardware queues that CUDA gives a process; 8 by default.
+  private static final String MOST_QUEUES = "32";
+
   private final Gpu gpu;
   private final Kernels kernels;
   private final Lt lt;
@@ -44,6 +48,10 @@ public final class CudaDevice implements AutoCloseable {
 
   /// Opens this rank's GPU. Kernels are compiled, and algorithms measured, once per kind of GPU.
   public static CudaDevice open(Env env) {
+    if (env.world().size() > env.local().size()) {
+      // Every channel between hosts has a stream that may wait.
+      LibC.setVariable("CUDA_DEVICE_MAX_CONNECTIONS", MOST_QUEUES, false);
+    }
     int device = Gpu.missing().isEmpty() ? env.gpu(Gpu.count()) : env.local().rank();
     int rank = env.world().rank();
     refusal(Gpu.missing(), Gpu.count(), device, rank)
@@ -54,7 +62,7 @@ public final class CudaDevice implements AutoCloseable {
     int count = Gpu.count();
     if (env.ranksPerGpu(count) > 1) {
       // Ranks on one GPU get different hosts, and ranks on one host have different GPUs.
-      Nccl.poseAsHost("braid-" + env.local().rank() / count);
+      Nccl.poseAsHost("braid-%s-%d".formatted(env.host().orElse(""), env.local().rank() / count));
     }
     var gpu = Gpu.open(device, "rank " + rank);
     try {

@@ -1,11 +1,13 @@
 package braid.internal.cuda.device;
 
 import braid.internal.rank.Closing;
+import braid.internal.remote.RemoteWindow;
 import braid.internal.resource.BoundsResult;
 import braid.internal.resource.ErrorBound;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
 import braid.internal.resource.Range;
+import braid.model.BraidException;
 import braid.model.DType;
 import braid.natives.cuda.GpuStream;
 import braid.natives.kernels.Drawn;
@@ -37,7 +39,7 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
   public void copy(MemorySegment from, MemorySegment to) {
     if (from.byteSize() > 0) {
       device.gpu().use();
-      device.gpu().copy(to.address(), from.address(), from.byteSize());
+      device.gpu().copy(address(to), address(from), from.byteSize());
     }
   }
 
@@ -46,7 +48,7 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
     run(
         stream ->
             kernels.fillValue(
-                stream, memory.address(), count(dtype, memory), Arguments.type(dtype), value));
+                stream, address(memory), count(dtype, memory), Arguments.type(dtype), value));
   }
 
   @Override
@@ -55,7 +57,7 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
         stream ->
             kernels.draw(
                 stream,
-                memory.address(),
+                address(memory),
                 count(dtype, memory),
                 Arguments.type(dtype),
                 numbers,
@@ -72,7 +74,7 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
           answer,
           stream ->
               kernels.range(
-                  stream, memory.address(), count(dtype, memory), Arguments.type(dtype), result));
+                  stream, address(memory), count(dtype, memory), Arguments.type(dtype), result));
       return new Range(
           answer.get(ValueLayout.JAVA_FLOAT, 0),
           answer.get(ValueLayout.JAVA_INT, Float.BYTES) != 0);
@@ -96,9 +98,9 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
           stream ->
               kernels.compare(
                   stream,
-                  expected.address(),
+                  address(expected),
                   Arguments.type(expectedType),
-                  got.address(),
+                  address(got),
                   Arguments.type(gotType),
                   count,
                   atol,
@@ -115,7 +117,7 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
     run(
         stream ->
             kernels.sizes(
-                stream, to.address(), from.address(), count(dtype, from), Arguments.type(dtype)));
+                stream, address(to), address(from), count(dtype, from), Arguments.type(dtype)));
   }
 
   @Override
@@ -150,7 +152,7 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
                   Arguments.type(expected.dtype()),
                   expected.activated(),
                   expected.outScale(),
-                  got.address(),
+                  address(got),
                   Arguments.type(gotType),
                   count(gotType, got),
                   result));
@@ -175,6 +177,14 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
     device.gpu().use();
     kernel.accept(stream);
     stream.synchronize();
+  }
+
+  private static long address(MemorySegment memory) {
+    if (RemoteWindow.isRemote(memory)) {
+      throw new BraidException(
+          "memory of a GPU must be on this host to be read or written from here but is on another; let its rank do it, or gather it with a collective");
+    }
+    return memory.address();
   }
 
   private static long count(DType dtype, MemorySegment memory) {

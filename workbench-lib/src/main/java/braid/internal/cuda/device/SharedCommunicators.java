@@ -32,7 +32,12 @@ public final class SharedCommunicators<C extends AutoCloseable> {
   private static final char END = ';';
 
   /// @param ranks the members, in the world
-  record Key(List<Integer> ranks, Policy policy) {}
+  /// @param purpose distinguishes several of the same ranks and policy
+  public record Key(List<Integer> ranks, Policy policy, String purpose) {
+    public Key {
+      ranks = List.copyOf(ranks);
+    }
+  }
 
   /// @param id with which the ranks joined, so that they can check that all have the same
   private record Entry<C>(Key key, String id, C communicator) {}

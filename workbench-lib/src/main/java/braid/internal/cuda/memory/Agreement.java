@@ -19,6 +19,10 @@ final class Agreement {
     String take();
   }
 
+  static boolean isFailure(String outcome) {
+    return outcome.charAt(0) == FAILED;
+  }
+
   /// Runs the step and returns every member's text. A failure on one member fails on all.
   static List<String> on(Rendezvous rendezvous, String label, Step step) {
     String outcome;
@@ -33,7 +37,7 @@ final class Agreement {
     var all = rendezvous.exchange(label, outcome);
     var failures = new ArrayList<String>();
     for (int i = 0; i < all.size(); i++) {
-      if (all.get(i).charAt(0) == FAILED) {
+      if (isFailure(all.get(i))) {
         failures.add("rank %d: %s".formatted(rendezvous.ranks().get(i), all.get(i).substring(1)));
       }
     }

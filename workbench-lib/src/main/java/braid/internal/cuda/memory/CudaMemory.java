@@ -118,6 +118,11 @@ public final class CudaMemory implements AutoCloseable {
     return maker.allocate(label, bytesPerRank, rendezvous);
   }
 
+  /// Returns whether an outcome that members exchange while they allocate is a failure.
+  public static boolean isFailure(String outcome) {
+    return Agreement.isFailure(outcome);
+  }
+
   /// Returns the memory that the members on this rank's GPU share, and this rank's NVSHMEM heap if
   /// the kind is allocated there.
   public List<FreeSpace> freeSpaces(MemoryKind kind, List<Integer> ranks) {

@@ -28,9 +28,9 @@ class SharedCommunicatorsTest {
   }
 
   private static final SharedCommunicators.Key PAIR =
-      new SharedCommunicators.Key(List.of(0, 1), Policy.MULTIPROCESSORS);
+      new SharedCommunicators.Key(List.of(0, 1), Policy.MULTIPROCESSORS, "");
   private static final SharedCommunicators.Key ALL =
-      new SharedCommunicators.Key(List.of(0, 1, 2), Policy.COPY_ENGINES);
+      new SharedCommunicators.Key(List.of(0, 1, 2), Policy.COPY_ENGINES, "");
 
   private final List<Rank> ranks = IntStream.range(0, 3).mapToObj(_ -> new Rank()).toList();
 
