@@ -150,7 +150,12 @@ class SeedsFTest {
   @Test
   void f8EveryKindOfMemoryNamesItsSpan() {
     assertThat(Capabilities.kinds())
-        .allMatch(kind -> kind.span(BackendKind.CUDA) == MemoryKind.Span.ONE_HOST);
+        .allMatch(
+            kind ->
+                kind.span(BackendKind.CUDA)
+                    == (kind == MemoryKind.NATIVE
+                        ? MemoryKind.Span.BOTH
+                        : MemoryKind.Span.ONE_HOST));
     assertThat(MemoryKind.NATIVE.span(BackendKind.HOST)).isEqualTo(MemoryKind.Span.BOTH);
     assertThat(MemoryKind.Span.ONE_HOST.covers(1)).isTrue();
     assertThat(MemoryKind.Span.ONE_HOST.covers(2)).isFalse();
@@ -165,10 +170,11 @@ class SeedsFTest {
     var hosts = new Hosts(List.of("a", "b", "c"), List.of(0, 0, 1, 1, 2, 2));
     hosts.requireSpan(MemoryKind.IPC, BackendKind.CUDA, List.of(2, 3));
     hosts.requireSpan(MemoryKind.NATIVE, BackendKind.HOST, List.of(0, 1, 2, 5));
+    hosts.requireSpan(MemoryKind.NATIVE, BackendKind.CUDA, List.of(0, 1, 2, 5));
     assertThatThrownBy(
-            () -> hosts.requireSpan(MemoryKind.NATIVE, BackendKind.CUDA, List.of(0, 1, 2, 5)))
+            () -> hosts.requireSpan(MemoryKind.NCCL, BackendKind.CUDA, List.of(0, 1, 2, 5)))
         .isInstanceOf(BraidException.class)
         .hasMessage(
-            "memory kind native spans one host but ranks [0, 1, 2, 5] are on 3 hosts; make a group of the ranks of one host: world.local()");
+            "memory kind nccl spans one host but ranks [0, 1, 2, 5] are on 3 hosts; make a group of the ranks of one host: world.local()");
   }
 }

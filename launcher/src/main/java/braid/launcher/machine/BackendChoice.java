@@ -9,14 +9,26 @@ import java.util.stream.IntStream;
 
 /// Backend of the ranks and the reason for it; an automatic choice states its reason.
 ///
-/// @param devices device of each rank, in order; empty on the host
-public record BackendChoice(BackendKind kind, String why, List<String> devices) {
+/// @param devices device of each rank, in order; empty on the host, and on several hosts, whose
+///   GPUs this one does not know
+/// @param shared true if ranks of other hosts may share GPUs there
+public record BackendChoice(BackendKind kind, String why, List<String> devices, boolean shared) {
   public BackendChoice {
     devices = List.copyOf(devices);
   }
 
+  public BackendChoice(BackendKind kind, String why, List<String> devices) {
+    this(kind, why, devices, false);
+  }
+
   public BackendChoice(BackendKind kind, String why) {
     this(kind, why, List.of());
+  }
+
+  /// Returns the choice of GPUs that the ranks of each host share.
+  public static BackendChoice sharedGpus(String from) {
+    return new BackendChoice(
+        BackendKind.CUDA, "the ranks of each host share its GPUs: " + from, List.of(), true);
   }
 
   /// @param from option or variable with the request, for messages
@@ -87,7 +99,7 @@ public record BackendChoice(BackendKind kind, String why, List<String> devices) 
 
   /// Returns whether a GPU has several ranks. Times are no evidence then.
   public boolean sharesGpus() {
-    return new HashSet<>(devices).size() < devices.size();
+    return shared || new HashSet<>(devices).size() < devices.size();
   }
 
   /// Returns the device of a rank: its GPU's number, as CUDA counts, and name, or "host".

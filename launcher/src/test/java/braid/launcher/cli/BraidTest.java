@@ -109,7 +109,8 @@ class BraidTest {
         "--launcher attach -n 2 --join-timeout soon|braid: --join-timeout must be a time of 1 s",
         "--launcher attach -n 2 --launcher-options=-v|braid: --launcher-options has no effect with"
             + " --launcher attach; try --launcher slurm or mpi",
-        "--launcher attach -n 2 --share-gpus|braid: --share-gpus is for the GPUs of this host;",
+        "--launcher attach -n 2 --share-gpus --backend host|braid: --share-gpus needs GPUs but"
+            + " --backend is host; leave one of them out",
         "--listen 127.0.0.1|braid: --listen has no effect with --launcher local; try --launcher"
             + " attach, slurm or mpi",
         "--join braid.join|braid: --join has no effect with --launcher local; try --launcher",

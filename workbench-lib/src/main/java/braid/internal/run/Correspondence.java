@@ -145,13 +145,15 @@ record Correspondence(
   }
 
   /// Returns a matrix itself if its numbers are in one piece, else scratch memory of its shape.
-  private Matrix piece(Matrix of) {
-    var stored = of.asStored();
+  private Matrix piece(Matrix matrix) {
+    var stored = matrix.asStored();
     return stored.isContiguous()
-        ? of
+        ? matrix
         : packed(
-            "%d %d %d %d".formatted(of.segment().address(), of.rows(), of.columns(), of.stride()),
-            of.transposed(),
-            Shape.of(of));
+            "%d %d %d %d"
+                .formatted(
+                    matrix.segment().address(), matrix.rows(), matrix.columns(), matrix.stride()),
+            matrix.transposed(),
+            Shape.of(matrix));
   }
 }

@@ -2,9 +2,11 @@ package braid.launcher.cli.doctor;
 
 import braid.Capabilities;
 import braid.model.BackendKind;
+import braid.model.Collective;
 import braid.model.MemoryKind;
 import com.google.gson.JsonObject;
 import java.util.List;
+import java.util.stream.Stream;
 
 /// One combination of task, way, transport and memory, and whether Braid supports it. A collective
 /// outside a pipeline has no way.
@@ -69,9 +71,15 @@ record Ability(
         .toList();
   }
 
-  /// Returns the hosts whose ranks can do this together: those that share its memory.
+  /// Returns the hosts whose ranks can do this together: those that share its memory. Messages
+  /// between GPUs stay within a host.
   MemoryKind.Span span(BackendKind backend) {
-    return MemoryKind.parse(memory).span(backend);
+    boolean message =
+        Stream.of(Collective.SEND, Collective.RECEIVE)
+            .anyMatch(each -> each.toString().equals(task));
+    return message && backend == BackendKind.CUDA
+        ? MemoryKind.Span.ONE_HOST
+        : MemoryKind.parse(memory).span(backend);
   }
 
   /// @param taskName name of the task's field: pattern or collective

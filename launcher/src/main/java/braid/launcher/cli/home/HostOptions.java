@@ -198,7 +198,16 @@ public final class HostOptions {
   }
 
   /// Returns the backend: this host cannot tell the GPUs of others, so they are used on request.
-  public BackendChoice backend(BackendKind requested, String from) {
+  ///
+  /// @param sharing option or variable by which ranks may share GPUs; empty if each needs its own
+  public BackendChoice backend(BackendKind requested, String from, Optional<String> sharing) {
+    if (sharing.isPresent()) {
+      if (requested == BackendKind.HOST) {
+        throw new BraidException(
+            "%s needs GPUs but %s is host; leave one of them out".formatted(sharing.get(), from));
+      }
+      return BackendChoice.sharedGpus(sharing.get());
+    }
     return switch (requested) {
       case CUDA, HOST -> new BackendChoice(requested, "set by " + from);
       case AUTO ->

@@ -5,7 +5,6 @@ import braid.launcher.machine.RankCount;
 import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
 import braid.model.BackendKind;
-import braid.model.BraidException;
 import braid.model.Link;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -68,16 +67,11 @@ public final class RankOptions {
   }
 
   private SessionOptions options(int count, Env env, RankCount machine, Path home) {
-    if (!hosts.isLocal() && shareGpus) {
-      throw new BraidException(
-          "%s is for the GPUs of this host; leave it out with %s"
-              .formatted(SHARE_GPUS, HostOptions.LAUNCHER));
-    }
     var choice =
         hosts.isLocal()
             ? BackendChoice.of(
                 requestedBackend(env), backendSource(), count, machine.gpus(), sharing(env))
-            : hosts.backend(requestedBackend(env), backendSource());
+            : hosts.backend(requestedBackend(env), backendSource(), sharing(env));
     var local = new SessionOptions(count, choice, link(env), home);
     var options = hosts.isLocal() ? local : local.starter(hosts.starter(count, env));
     return outputLimit == null ? options : options.outputLimit(OutputLimit.parse(outputLimit));

@@ -134,18 +134,12 @@ public final class Repetition {
             .text("session.backend")
             .map(name -> BackendKind.parse(name, "the backend of " + from))
             .orElse(BackendKind.AUTO);
+    var sharing = before.text("session.sharedGpus").map(_ -> from);
     return new SessionOptions(
         ranks,
         local
-            ? BackendChoice.of(
-                backend,
-                from,
-                ranks,
-                machine.gpus(),
-                before.text("session.sharedGpus").isPresent()
-                    ? Optional.of(from)
-                    : Optional.empty())
-            : hosts.backend(backend, from),
+            ? BackendChoice.of(backend, from, ranks, machine.gpus(), sharing)
+            : hosts.backend(backend, from, sharing),
         before.text("session.link"),
         home,
         before.text("session.outputLimit").map(OutputLimit::parse).orElse(OutputLimit.DEFAULT),

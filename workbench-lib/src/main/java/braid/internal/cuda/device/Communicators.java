@@ -15,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -26,6 +27,7 @@ import org.jspecify.annotations.Nullable;
 public final class Communicators implements AutoCloseable {
   private static final String NONE = "";
   private static final String SEPARATOR = " ";
+  private static final long POLL_NANOS = 50_000;
 
   /// Engines that run a communicator's collectives.
   public enum Policy {
@@ -95,7 +97,11 @@ public final class Communicators implements AutoCloseable {
                       : NONE);
       for (var key : lost) {
         if (key.ranks().contains(self)) {
-          leases.put(key, join(key, self, Objects.requireNonNull(ids.get(key)).getFirst(), label));
+          var lease = join(key, self, Objects.requireNonNull(ids.get(key)).getFirst(), label);
+          leases.put(key, lease);
+          if (key.isOfChannel()) {
+            connect(lease.communicator(), 1 - key.ranks().indexOf(self));
+          }
         }
       }
       return mine.stream().map(key -> Objects.requireNonNull(leases.get(key))).toList();
@@ -131,6 +137,30 @@ public final class Communicators implements AutoCloseable {
           key.ranks().stream().map(rank -> Objects.requireNonNull(next.get(rank)).next()).toList());
     }
     return texts;
+  }
+
+  /// Exchanges a message with the other rank of a channel. NCCL connects two ranks in their first
+  /// call, on the caller's thread; all ranks connect their channels in one order.
+  private void connect(NcclCommunicator communicator, int other) {
+    var gpu = device.gpu();
+    long bytes = gpu.allocate(2);
+    try (var stream = gpu.stream(gpu.greatestPriority())) {
+      communicator.group(
+          () -> {
+            communicator.send(bytes, 1, Nccl.Type.INT8, other, stream);
+            communicator.receive(bytes + 1, 1, Nccl.Type.INT8, other, stream);
+          });
+      waits.until(
+          () -> "the first message between hosts",
+          nanos -> {
+            if (stream.isDone()) {
+              return Boolean.TRUE;
+            }
+            TimeUnit.NANOSECONDS.sleep(POLL_NANOS);
+            return null;
+          });
+    }
+    gpu.free(bytes);
   }
 
   private Lease<NcclCommunicator> join(

@@ -32,10 +32,15 @@ public final class SharedCommunicators<C extends AutoCloseable> {
   private static final char END = ';';
 
   /// @param ranks the members, in the world
-  /// @param purpose distinguishes several of the same ranks and policy
-  public record Key(List<Integer> ranks, Policy policy, String purpose) {
+  /// @param channel name of the channel of its two ranks; empty for one of a group. Those of
+  ///   channels are kept without users, since they are few and take long to make
+  public record Key(List<Integer> ranks, Policy policy, String channel) {
     public Key {
       ranks = List.copyOf(ranks);
+    }
+
+    boolean isOfChannel() {
+      return !channel.isEmpty();
     }
   }
 
@@ -119,6 +124,7 @@ public final class SharedCommunicators<C extends AutoCloseable> {
 
   private synchronized List<Entry<C>> unused(List<Integer> ranks) {
     return entries.values().stream()
+        .filter(each -> !each.key().isOfChannel())
         .filter(each -> !used.contains(each) && ranks.containsAll(each.key().ranks()))
         .toList();
   }

@@ -13,7 +13,6 @@ import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
 import braid.internal.work.Work;
 import braid.model.Stage;
-import braid.natives.cuda.GpuStream;
 import braid.natives.nccl.Nccl;
 import braid.natives.nccl.NcclCommunicator;
 import java.lang.foreign.MemorySegment;
@@ -23,19 +22,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.SortedSet;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
 /// Messages by NCCL's send and receive. Each channel has a communicator of its two ranks: NCCL runs
 /// the calls of one communicator in order, so a call of another channel never waits behind one
 /// whose sender is late.
 ///
-/// NCCL connects two ranks in their first call, on the caller's thread. So all channels exchange a
-/// message when they are made, in one order on all ranks, and no later call waits for the host of
+/// Communicators of two ranks are connected when they are made, so no call waits for the host of
 /// the other rank.
 public final class NcclChannels implements Channels {
   private static final int ACTIVE = 0;
-  private static final long POLL_NANOS = 50_000;
 
   private final CudaDevice device;
   private final Communicators communicators;
@@ -99,33 +95,6 @@ public final class NcclChannels implements Channels {
       }
     }
     epoch = waits.epoch();
-    try (var stream = device.gpu().stream(device.gpu().greatestPriority())) {
-      for (var channel : channels) {
-        var end = ends.get(channel);
-        if (end != null) {
-          exchange(end, stream);
-        }
-      }
-    }
-  }
-
-  /// Exchanges a message in both directions, which connects them.
-  private void exchange(End end, GpuStream stream) {
-    end.communicator()
-        .group(
-            () -> {
-              end.communicator().send(token, 1, Nccl.Type.INT8, end.other(), stream);
-              end.communicator().receive(token + 1, 1, Nccl.Type.INT8, end.other(), stream);
-            });
-    waits.until(
-        () -> "the first message between hosts",
-        nanos -> {
-          if (stream.isDone()) {
-            return Boolean.TRUE;
-          }
-          TimeUnit.NANOSECONDS.sleep(POLL_NANOS);
-          return null;
-        });
   }
 
   @Override

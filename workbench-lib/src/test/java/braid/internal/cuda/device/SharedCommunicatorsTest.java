@@ -99,6 +99,16 @@ class SharedCommunicatorsTest {
   }
 
   @Test
+  void aChannelIsKeptWithoutUsers() {
+    var key = new SharedCommunicators.Key(List.of(0, 1), Policy.MULTIPROCESSORS, "copies");
+    var leases = key.ranks().stream().map(rank -> ranks.get(rank).add(key, "channel")).toList();
+    leases.forEach(SharedCommunicators.Lease::close);
+    meet(0, 1);
+    assertThat(ranks.get(0).closed).isEmpty();
+    assertThat(ranks.get(1).shared.id(key)).contains("channel");
+  }
+
+  @Test
   void aUseThatEndsTwiceEndsOnce() {
     var first = addPair("a");
     var second = ranks.get(0).shared.lease(PAIR).orElseThrow();
