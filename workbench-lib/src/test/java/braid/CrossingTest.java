@@ -343,6 +343,19 @@ class CrossingTest {
   }
 
   @Test
+  void tooManyChannelsAreRefused() {
+    var spec = GemmSpec.allGatherGemm(64, 64, 64);
+    var hosts = IntStream.range(0, 32).map(rank -> rank / 4).boxed().toList();
+    assertThat(new Crossing(Schedule.of(spec, Overlap.twoLevel(4), 32), hosts).channels())
+        .isNotEmpty();
+    var schedule = Schedule.of(spec, Overlap.direct(1), 32);
+    assertThatThrownBy(() -> new Crossing(schedule, hosts))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "GPUs exchange messages with at most 24 lanes of other hosts but rank 0 does with 28; take twoLevel()");
+  }
+
+  @Test
   void aLibraryThatStaysWithinAHostIsRefused() {
     var schedule =
         Schedule.of(

@@ -8,6 +8,7 @@ import braid.schedule.Region;
 import braid.schedule.Schedule;
 import braid.schedule.Step;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
@@ -32,8 +33,12 @@ import java.util.TreeSet;
 /// The passive rank waits for nothing but the channel: the active rank has waited for all that its
 /// step needs before it asks or sends. So whatever the schedule's check proves holds here too.
 public final class Crossing {
+  /// Most channels that touch a rank: each has a stream that may wait, and a GPU has 32 queues.
+  static final int MOST_TOUCHING = 24;
+
   private final Schedule schedule;
   private final List<Integer> hosts;
+  private final SortedSet<Channel> channels = new TreeSet<>();
 
   /// What a step exchanges with one rank of another host.
   sealed interface Message {
@@ -77,6 +82,17 @@ public final class Crossing {
     for (int rank = 0; rank < schedule.ranks(); rank++) {
       for (var step : schedule.steps(rank)) {
         check(rank, step);
+        for (var message : messages(rank, step)) {
+          channels.add(channel(rank, step.lane(), message));
+        }
+      }
+    }
+    for (int rank = 0; rank < schedule.ranks(); rank++) {
+      int touching = touching(rank).size();
+      if (touching > MOST_TOUCHING) {
+        throw new BraidException(
+            "GPUs exchange messages with at most %d lanes of other hosts but rank %d does with %d; take twoLevel()"
+                .formatted(MOST_TOUCHING, rank, touching));
       }
     }
   }
@@ -107,15 +123,7 @@ public final class Crossing {
 
   /// Returns all channels that the schedule uses.
   public SortedSet<Channel> channels() {
-    var all = new TreeSet<Channel>();
-    for (int rank = 0; rank < schedule.ranks(); rank++) {
-      for (var step : schedule.steps(rank)) {
-        for (var message : messages(rank, step)) {
-          all.add(channel(rank, step.lane(), message));
-        }
-      }
-    }
-    return all;
+    return Collections.unmodifiableSortedSet(channels);
   }
 
   static Channel channel(int active, Lane lane, Message message) {
@@ -124,7 +132,7 @@ public final class Crossing {
 
   /// Returns the channels of steps that touch a rank.
   public SortedSet<Channel> touching(int rank) {
-    var all = new TreeSet<>(channels());
+    var all = new TreeSet<>(channels);
     all.removeIf(each -> each.passive() != rank);
     return all;
   }
