@@ -14,6 +14,7 @@ import braid.internal.selftest.Program;
 import braid.internal.selftest.Programs;
 import braid.model.BackendKind;
 import braid.model.BraidException;
+import braid.model.Collective;
 import braid.model.MemoryKind;
 import braid.model.SelfCheck;
 import braid.model.Transport;
@@ -28,10 +29,14 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /// A self-test in progress.
 final class SelfTestRun {
+  private static final String OUT_OF_REACH =
+      "memory of GPUs of other hosts is not readable from here";
+
   /// One case to run.
   ///
   /// @param text description by which to run it again
@@ -131,6 +136,7 @@ final class SelfTestRun {
         Capabilities.collectivesOf(backend).stream()
             .filter(row -> row.kind() == kind)
             .map(row -> withoutMissing(row, missing))
+            .map(this::withinReach)
             .toList();
     pipelines.addAll(overlaps);
     this.collectives.addAll(collectives);
@@ -146,10 +152,14 @@ final class SelfTestRun {
     try (var progress = Progress.of(task, count, context.outbox(), reports)) {
       int before = 0;
       for (var way : all.entrySet()) {
-        add(
-            way.getKey(),
-            way.getValue().stream().map(each -> step(each, kind)).toList(),
-            agreement);
+        if (isApart() && way.getValue().stream().anyMatch(Case::readsOthers)) {
+          found(Row.notAvailable(way.getKey(), OUT_OF_REACH));
+        } else {
+          add(
+              way.getKey(),
+              way.getValue().stream().map(each -> step(each, kind)).toList(),
+              agreement);
+        }
         before += way.getValue().size();
         progress.done(before);
       }
@@ -282,6 +292,23 @@ final class SelfTestRun {
         ? row
         : new Capabilities.CollectiveRow(
             row.collective(), row.way(), row.kind(), false, "", reason);
+  }
+
+  /// Returns whether ranks have no address of memory of others.
+  private boolean isApart() {
+    return context
+        .backend()
+        .separateHosts(IntStream.range(0, group.size()).boxed().toList())
+        .isPresent();
+  }
+
+  /// Returns a row as not supported if its test reads memory of GPUs of other hosts.
+  private Capabilities.CollectiveRow withinReach(Capabilities.CollectiveRow row) {
+    boolean reads = row.collective().isMessage() || row.collective() == Collective.BARRIER;
+    return row.supported() && reads && isApart()
+        ? new Capabilities.CollectiveRow(
+            row.collective(), row.way(), row.kind(), false, "", OUT_OF_REACH)
+        : row;
   }
 
   private Step step(Case tested, MemoryKind kind) {

@@ -7,6 +7,11 @@ public sealed interface Case permits TabledCase, ViewCase, RefusedCase {
 
   String text();
 
+  /// Returns whether ranks read the memory of others from the host.
+  default boolean readsOthers() {
+    return false;
+  }
+
   /// Opens the case on this rank; all ranks of the group do. Faults go to the findings, since an
   /// exception would leave the other ranks waiting.
   Opened open(CaseContext context, Findings findings);

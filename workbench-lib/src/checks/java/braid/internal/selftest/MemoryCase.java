@@ -47,6 +47,11 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
   }
 
   @Override
+  public boolean readsOthers() {
+    return true;
+  }
+
+  @Override
   public String text() {
     return "symmetric tensor,%s,%d,%d".formatted(dtype.name(), rows, columns);
   }

@@ -17,6 +17,11 @@ public record ViewCase(DType dtype, int rows, int columns, long seed) implements
   private static final int WRITES_PER_ROUND = 4;
 
   @Override
+  public boolean readsOthers() {
+    return true;
+  }
+
+  @Override
   public String text() {
     return "VIEWS,%s,%d,%d,%d".formatted(dtype.name(), rows, columns, seed);
   }

@@ -606,6 +606,7 @@ public final class CollectiveEngine implements AutoCloseable {
   /// Aborts the waits of the streams after ranks made different calls: the signals never arrive,
   /// and the next round does not report it. A library is aborted when it is freed.
   synchronized void quiesce() {
+    crossed.values().forEach(each -> each.channels().abort());
     streams.forEach(
         (route, each) -> {
           if (route.way().library().isEmpty()) {
