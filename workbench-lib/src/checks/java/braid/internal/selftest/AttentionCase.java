@@ -361,6 +361,11 @@ public record AttentionCase(AttentionSpec spec, ContextParallel tuning, Pass pas
   }
 
   @Override
+  public boolean isReplayed() {
+    return tuning.replayed();
+  }
+
+  @Override
   public Opened open(CaseContext context, Findings findings) {
     var attention =
         Pipeline.on(context.group()).attention(spec).overlap(tuning).memory(context.kind()).build();

@@ -12,6 +12,11 @@ public sealed interface Case permits TabledCase, ViewCase, RefusedCase {
     return false;
   }
 
+  /// Returns whether it replays iterations.
+  default boolean isReplayed() {
+    return false;
+  }
+
   /// Opens the case on this rank; all ranks of the group do. Faults go to the findings, since an
   /// exception would leave the other ranks waiting.
   Opened open(CaseContext context, Findings findings);

@@ -124,6 +124,11 @@ public record ChainCase(Form form, DType dtype, ContextParallel tuning) implemen
   }
 
   @Override
+  public boolean isReplayed() {
+    return tuning.replayed();
+  }
+
+  @Override
   public Opened open(CaseContext context, Findings findings) {
     var resources = new ArrayDeque<AutoCloseable>();
     try {

@@ -132,6 +132,11 @@ public record PipelineCase(GemmSpec spec, Overlap tuning, int factor) implements
   }
 
   @Override
+  public boolean isReplayed() {
+    return tuning.replayed();
+  }
+
+  @Override
   public Opened open(CaseContext context, Findings findings) {
     var pipe = build(context);
     return open(pipe, part -> tensor(pipe, part), context, findings);

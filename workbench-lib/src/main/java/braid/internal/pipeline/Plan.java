@@ -174,6 +174,11 @@ public final class Plan implements Link, AutoCloseable, Executor.Resources {
             .separateHosts(ranks)
             .map(hosts -> new Crossing(schedule, hosts))
             .filter(each -> !each.channels().isEmpty());
+    if (crossing.isPresent() && source.replayed()) {
+      throw new BraidException(
+          "%s: replayed iterations stay within a host but the ranks are on several; leave out replay()"
+              .formatted(this));
+    }
     var channels = crossing.map(Crossing::channels).orElseGet(Collections::emptySortedSet);
     if (!transports.isEmpty() || !channels.isEmpty()) {
       libraries = keep(new PlanLibraries(toString(), transports, channels, backend, rendezvous));
