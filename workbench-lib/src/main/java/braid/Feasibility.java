@@ -11,6 +11,7 @@ import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Problem;
 import braid.model.Tokens;
+import braid.model.Transport;
 import braid.model.Tuning;
 import java.util.stream.IntStream;
 
@@ -30,14 +31,30 @@ final class Feasibility {
         check(spec.forward(), chosen, group);
       }
     }
-    group
-        .context()
-        .backend()
+    var backend = group.context().backend();
+    if (backend.kind() == BackendKind.CUDA && group.hosts().size() > 1) {
+      checkCrossing(tuning, group);
+    }
+    backend
         .missing(tuning.transport())
         .ifPresent(
             reason -> {
               throw new BraidException(reason);
             });
+  }
+
+  /// Refuses what stays within a host of GPUs.
+  private static void checkCrossing(Tuning tuning, ProcessGroup group) {
+    if (tuning.replayed()) {
+      throw new BraidException(
+          "replayed iterations stay within a host but group `%s` is on %d hosts; leave out replay()"
+              .formatted(group.name(), group.hosts().size()));
+    }
+    if (tuning.transport().isLibrary() && tuning.transport() != Transport.NCCL_KERNELS) {
+      throw new BraidException(
+          "%s stays within a host but group `%s` is on %d hosts; take over(NCCL_KERNELS), or world.local()"
+              .formatted(tuning.transport(), group.name(), group.hosts().size()));
+    }
   }
 
   /// Returns a tuning with groups of the ranks of each host, if it leaves their size open.

@@ -153,6 +153,7 @@ class CrossingTest {
             (_, method, arguments) ->
                 switch (method.getName()) {
                   case "separateHosts" -> Optional.of(hosts);
+                  case "missing" -> Optional.empty();
                   case "channels" -> {
                     @SuppressWarnings("unchecked")
                     var channels = (SortedSet<Channel>) arguments[0];

@@ -333,6 +333,7 @@ public final class CollectiveEngine implements AutoCloseable {
       if (channels.isEmpty()) {
         return Optional.empty();
       }
+      requireNccl();
       var streamsOf = new HashMap<Channel, Stream>();
       for (var channel : crossing.touching(group.place().rank())) {
         var lane = channel.passiveLane();
@@ -348,6 +349,24 @@ public final class CollectiveEngine implements AutoCloseable {
     }
     known.channels().connect();
     return Optional.of(known);
+  }
+
+  /// Requires NCCL on all ranks. If it is missing on one, this fails on all.
+  private void requireNccl() {
+    var reasons =
+        group
+            .rendezvous()
+            .get()
+            .exchange(
+                "connect hosts", group.backend().missing(Transport.NCCL_KERNELS).orElse(NONE));
+    for (int rank = 0; rank < reasons.size(); rank++) {
+      if (!reasons.get(rank).isEmpty()) {
+        throw new BraidException(
+            in(
+                "collectives between hosts need NCCL: rank %d: %s"
+                    .formatted(rank, reasons.get(rank))));
+      }
+    }
   }
 
   private MemorySegment scratch(String name, long bytes) {

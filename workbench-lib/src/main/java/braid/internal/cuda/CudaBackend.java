@@ -183,11 +183,6 @@ public final class CudaBackend implements Backend {
 
   @Override
   public Channels channels(SortedSet<Channel> channels, Supplier<Rendezvous> rendezvous) {
-    CudaMemory.missingNccl()
-        .ifPresent(
-            reason -> {
-              throw new BraidException("GPUs of several hosts need NCCL: " + reason);
-            });
     device.gpu().use();
     return new NcclChannels(
         device,

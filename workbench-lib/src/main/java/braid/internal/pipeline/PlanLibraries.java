@@ -58,6 +58,7 @@ final class PlanLibraries implements AutoCloseable {
         libraries.put(transport, backend.library(transport, rendezvous));
       }
       if (!crossed.isEmpty()) {
+        checkMissing(Transport.NCCL_KERNELS, backend);
         channels = backend.channels(crossed, rendezvous);
       }
     } catch (RuntimeException | Error e) {
