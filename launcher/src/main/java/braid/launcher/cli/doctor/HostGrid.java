@@ -36,7 +36,8 @@ final class HostGrid {
     lines.add(
         UcxWorker.missing()
             .map(why -> "Memory of several hosts is refused here: " + why)
-            .orElse("Memory of several hosts goes by UCX, which is available here."));
+            .orElse(
+                "Memory of several hosts goes by UCX, which is available here, and by NCCL between GPUs."));
     return lines;
   }
 
