@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -19,6 +20,9 @@ class MpiTest extends RunOnTwoHosts {
 
   /// A token or a hash of a certificate.
   private static final Pattern KEY = Pattern.compile("[0-9a-f]{64}");
+
+  /// Leaves the processors to the ranks between two looks.
+  private static final long POLL_NANOS = 10_000_000;
 
   private final List<Process> fronts = new ArrayList<>();
 
@@ -42,10 +46,12 @@ class MpiTest extends RunOnTwoHosts {
   @AfterEach
   void endFronts() {
     fronts.forEach(Process::destroyForcibly);
+    fronts.clear();
   }
 
-  private Process run() throws Exception {
-    var command = new ArrayList<>(List.of("./braid", "run", "n.ipynb", "--log-output"));
+  private Process run(String... notebooks) throws Exception {
+    var command = new ArrayList<>(List.of("./braid", "run", "--log-output"));
+    command.addAll(List.of(notebooks));
     command.addAll(List.of("-n", "4", "--launcher", "mpi", "--listen", hosts.frontAddress()));
     command.add(
         "--launcher-options=--allow-run-as-root --host h1:2,h2:2 --mca plm_rsh_agent %s --mca oob_tcp_if_include %s"
@@ -70,52 +76,40 @@ class MpiTest extends RunOnTwoHosts {
   }
 
   /// Polls the argument lists of all hosts until the command ends.
-  @Test
-  void aNotebookRunsAndNoProcessListHasTheKey() throws Exception {
-    notebook(HOSTS, VERIFIED);
+  private void assertNoKeyUntilTheEnd(Process front) throws Exception {
     var seen = new HashSet<String>();
-    var front = run();
     while (front.isAlive()) {
       seen.addAll(hosts.processes(1).values());
       seen.addAll(hosts.processes(2).values());
       front.descendants().map(NamespaceHosts::commandLine).forEach(seen::add);
+      LockSupport.parkNanos(POLL_NANOS);
     }
-    assertThat(exitCode(front)).as(output()).isZero();
-    assertThat(output()).contains("[h1 [0, 1], h2 [2, 3]]", "verified");
     for (var program : List.of(MPIRUN, "orted", AGENT, RANK)) {
       assertThat(seen).as(program).anyMatch(line -> line.contains(program));
     }
     assertThat(seen).noneMatch(line -> KEY.matcher(line).find());
-    assertNothingLeft(1, 2);
   }
 
   @Test
-  void aRepeatedRunUsesMpirun() throws Exception {
+  void aRunAndItsRepetitionShowNoKey() throws Exception {
     notebook(HOSTS, VERIFIED);
-    assertThat(exitCode(run())).as(output()).isZero();
-    assertThat(exitCode(start(List.of("./braid", "rerun", "latest")))).as(output()).isZero();
+    var first = run("n.ipynb");
+    assertNoKeyUntilTheEnd(first);
+    assertThat(exitCode(first)).as(output()).isZero();
+    assertThat(output()).contains("[h1 [0, 1], h2 [2, 3]]", "verified");
+    assertNothingLeft(1, 2);
+    var repetition = start(List.of("./braid", "rerun", "latest"));
+    assertNoKeyUntilTheEnd(repetition);
+    assertThat(exitCode(repetition)).as(output()).isZero();
     assertThat(runs().list()).hasSize(2);
     assertThat(saved()).contains("[h1 [0, 1], h2 [2, 3]]", "verified");
     assertNothingLeft(1, 2);
   }
 
   @Test
-  void aKilledRankIsNamedWithItsHost() throws Exception {
-    notebook(STUCK);
-    var front = run();
-    awaitStuck();
-    hosts.process(2, RANK).orElseThrow().destroyForcibly();
-    assertNamed("on h2 (pid");
-    assertThat(exitCode(front)).isEqualTo(138);
-    assertThat(output()).containsPattern("rank [23] on h2 \\(pid \\d+\\) was killed by SIGKILL");
-    assertThat(saved()).contains("on h2 (pid");
-    assertNothingLeft(1, 2);
-  }
-
-  @Test
   void aKilledMpirunIsNamed() throws Exception {
     notebook(STUCK);
-    var front = run();
+    var front = run("n.ipynb");
     awaitStuck();
     front
         .descendants()
@@ -127,13 +121,15 @@ class MpiTest extends RunOnTwoHosts {
   }
 
   @Test
-  void aKilledHostIsNamed() throws Exception {
+  void aKilledRankAndAKilledHostAreNamed() throws Exception {
     notebook(STUCK);
-    var front = run();
-    awaitStuck();
+    notebook("second", STUCK);
+    var front = run("n.ipynb", "second.ipynb");
+    killRankOfFirstNotebook();
     hosts.kill(2);
     assertNamed("lost: host h2 has not answered for 7 s");
     assertThat(exitCode(front)).isEqualTo(138);
+    assertSavedWithKilledRankAndLostHost();
     assertNothingLeft(1);
   }
 }

@@ -50,6 +50,7 @@ public final class NamespaceHosts {
   private final String bridge = "bb" + suffix;
   private final String network = "10.231." + number + ".";
   private final Map<Integer, Process> roots = new HashMap<>();
+  private boolean damaged;
 
   /// @param count number of hosts, `h1` and following
   public NamespaceHosts(int count) throws IOException, InterruptedException {
@@ -150,6 +151,7 @@ public final class NamespaceHosts {
 
   /// Cuts the link between a host and the bridge.
   public void cut(int host) throws IOException, InterruptedException {
+    damaged = true;
     run("ip", "link", "set", link(host), "down");
   }
 
@@ -157,6 +159,11 @@ public final class NamespaceHosts {
   public void kill(int host) throws IOException, InterruptedException {
     cut(host);
     Objects.requireNonNull(roots.get(host)).children().forEach(ProcessHandle::destroyForcibly);
+  }
+
+  /// Returns whether a host was cut off or killed.
+  boolean damaged() {
+    return damaged;
   }
 
   /// Returns the command lines of the processes of a host, by their pid in the test's namespace.

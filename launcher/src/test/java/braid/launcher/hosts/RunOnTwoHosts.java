@@ -21,14 +21,21 @@ import java.util.TreeMap;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.AfterEach;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.api.parallel.ResourceLock;
 
-/// `braid run` with four ranks on two hosts, `h1` and `h2`, that another program starts.
+/// `braid run` with four ranks on two hosts, `h1` and `h2`, that another program starts. The tests
+/// of a class use the hosts one after the other. After a test that fails or damages a host, the
+/// next test gets new ones.
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 @Execution(ExecutionMode.CONCURRENT)
 @ResourceLock(NamespaceHosts.CORES)
 abstract class RunOnTwoHosts {
@@ -56,7 +63,16 @@ abstract class RunOnTwoHosts {
 
   @TempDir Path folder;
   NamespaceHosts hosts;
+  private @Nullable NamespaceHosts shared;
   private final Map<Integer, Map<Long, String>> daemons = new TreeMap<>();
+
+  @RegisterExtension
+  final AfterEachCallback renewal =
+      context -> {
+        if (context.getExecutionException().isPresent() || hosts.damaged()) {
+          end();
+        }
+      };
 
   interface Condition {
     boolean holds() throws IOException, InterruptedException;
@@ -77,25 +93,30 @@ abstract class RunOnTwoHosts {
 
   @BeforeEach
   void start() throws Exception {
-    hosts = new NamespaceHosts(2);
+    var current = shared;
+    if (current == null) {
+      current = new NamespaceHosts(2);
+      shared = current;
+      boot(current);
+      for (int host = 1; host <= 2; host++) {
+        daemons.put(host, current.processes(host));
+      }
+    }
+    hosts = current;
     script(
         "braid",
         "exec %s '-Dbraid.home=%s' braid.launcher.cli.Braid \"$@\""
             .formatted(quoted(FrontJvm.command()), folder));
-    expectDaemons();
   }
 
-  /// Notes the processes that run without a job.
-  void expectDaemons() throws IOException {
-    for (int host = 1; host <= 2; host++) {
-      daemons.put(host, hosts.processes(host));
-    }
-  }
+  /// Starts what runs on new hosts without a job.
+  void boot(NamespaceHosts booted) throws Exception {}
 
-  @AfterEach
-  void end() throws Exception {
-    if (hosts != null) {
-      hosts.close();
+  @AfterAll
+  void end() throws InterruptedException {
+    if (shared != null) {
+      shared.close();
+      shared = null;
     }
   }
 
@@ -114,7 +135,11 @@ abstract class RunOnTwoHosts {
   }
 
   void notebook(Code... cells) throws IOException {
-    Files.writeString(folder.resolve("n.ipynb"), Notebooks.json(cells));
+    notebook("n", cells);
+  }
+
+  void notebook(String name, Code... cells) throws IOException {
+    Files.writeString(folder.resolve(name + ".ipynb"), Notebooks.json(cells));
   }
 
   String output() throws IOException {
@@ -135,7 +160,36 @@ abstract class RunOnTwoHosts {
 
   /// Waits until the stuck cell runs.
   void awaitStuck() throws Exception {
-    assertThat(waited(PATIENCE, () -> output().contains("\nbegun\n"))).as(output()).isTrue();
+    awaitStuck(1);
+  }
+
+  private void awaitStuck(long count) throws Exception {
+    assertThat(waited(PATIENCE, () -> output().lines().filter("begun"::equals).count() >= count))
+        .as(output())
+        .isTrue();
+  }
+
+  /// Kills a rank of h2 while the first of two stuck notebooks runs, and waits for the second one.
+  /// It gets new ranks of the same agents, and nothing of the earlier ranks is left.
+  void killRankOfFirstNotebook() throws Exception {
+    awaitStuck();
+    var earlier = hosts.processes(2);
+    earlier.values().removeIf(line -> !line.contains(RANK));
+    var memory = hosts.sharedMemory(2);
+    hosts.process(2, RANK).orElseThrow().destroyForcibly();
+    awaitStuck(2);
+    assertThat(output()).containsPattern("rank [23] on h2 \\(pid \\d+\\) was killed by SIGKILL");
+    assertThat(earlier).hasSize(2);
+    assertThat(hosts.processes(2)).doesNotContainKeys(earlier.keySet().toArray(Long[]::new));
+    assertThat(hosts.sharedMemory(2)).filteredOn(memory::contains).isEmpty();
+  }
+
+  /// Both notebooks are saved, each with its own failure.
+  void assertSavedWithKilledRankAndLostHost() {
+    var saved = runs().list().stream().map(RunOnTwoHosts::saved).toList();
+    assertThat(saved).hasSize(2);
+    assertThat(saved.getFirst()).contains("on h2 (pid", "SIGKILL");
+    assertThat(saved.getLast()).contains("host h2 has not answered");
   }
 
   /// Waits for the name of a failure that is made now, or for one of several that are true.

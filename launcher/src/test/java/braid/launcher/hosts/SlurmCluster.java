@@ -29,7 +29,7 @@ public final class SlurmCluster {
   private final NamespaceHosts hosts;
   private final Path folder;
 
-  /// @param folder directory of its configuration, and of jobs
+  /// @param folder directory of its configuration
   public SlurmCluster(NamespaceHosts hosts, int nodes, Path folder)
       throws IOException, InterruptedException {
     this.hosts = hosts;
@@ -64,7 +64,8 @@ public final class SlurmCluster {
     }
   }
 
-  /// `config_overrides` lets a node of few cores claim more. Nothing needs control groups.
+  /// `config_overrides` lets a node of few cores claim more. A batch job does not wait for others
+  /// to be scheduled together. Nothing needs control groups.
   private static String configuration(String address, String nodes) {
     return """
         ClusterName=braid
@@ -81,6 +82,7 @@ public final class SlurmCluster {
         SelectType=select/cons_tres
         SelectTypeParameters=CR_Core
         SchedulerType=sched/builtin
+        SchedulerParameters=batch_sched_delay=0
         SlurmctldPidFile=/run/slurmctld.pid
         SlurmctldLogFile=/run/slurmctld.log
         SlurmdPidFile=/run/slurmd.pid

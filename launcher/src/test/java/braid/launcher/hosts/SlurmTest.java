@@ -7,10 +7,12 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /// Slurm starts four ranks on two nodes.
 class SlurmTest extends RunOnTwoHosts {
@@ -33,6 +35,8 @@ class SlurmTest extends RunOnTwoHosts {
           "512",
           "k",
           "128",
+          "splits",
+          "{1, 4}",
           "seconds",
           "1",
           "sequence",
@@ -42,25 +46,26 @@ class SlurmTest extends RunOnTwoHosts {
           "repeats",
           "6");
 
-  private SlurmCluster slurm;
+  @TempDir static Path configuration;
+
+  private @Nullable SlurmCluster cluster;
 
   @BeforeAll
   static void assume() {
     assume("Slurm", "munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel");
   }
 
-  @BeforeEach
-  void startSlurm() throws Exception {
-    slurm = new SlurmCluster(hosts, 2, folder);
-    expectDaemons();
+  @Override
+  void boot(NamespaceHosts booted) throws Exception {
+    cluster = new SlurmCluster(booted, 2, configuration);
   }
 
-  /// Returns the job's number.
-  private String submit(Path batch) throws Exception {
-    return submit(batch, List.of("n.ipynb", "--log-output"));
+  private SlurmCluster slurm() {
+    return Objects.requireNonNull(cluster);
   }
 
-  private String submit(Path batch, List<String> arguments) throws Exception {
+  /// Submits a run of notebooks and returns the job's number.
+  private String submit(Path batch, String... notebooks) throws Exception {
     var command =
         new ArrayList<>(
             List.of(
@@ -71,8 +76,9 @@ class SlurmTest extends RunOnTwoHosts {
                 "--nodes=2",
                 "--ntasks-per-node=2",
                 batch.toRealPath().toString()));
-    command.addAll(arguments);
-    return slurm.call(command.toArray(String[]::new));
+    command.addAll(List.of(notebooks));
+    command.add("--log-output");
+    return slurm().call(command.toArray(String[]::new));
   }
 
   @Test
@@ -83,8 +89,8 @@ class SlurmTest extends RunOnTwoHosts {
             "attach.sbatch",
             "srun --overlap --mpi=none ./braid rank --join braid.join &",
             "./braid run \"$@\" -n 4 --launcher attach --listen " + hosts.address(1));
-    var job = submit(batch);
-    assertThat(slurm.end(job)).as(output()).isEqualTo("COMPLETED");
+    var job = submit(batch, "n.ipynb");
+    assertThat(slurm().end(job)).as(output()).isEqualTo("COMPLETED");
     assertThat(output()).contains("[h1 [0, 1], h2 [2, 3]]", "verified");
     assertNothingLeft(1, 2);
   }
@@ -97,8 +103,8 @@ class SlurmTest extends RunOnTwoHosts {
             "again.sbatch",
             "./braid run n.ipynb --launcher slurm --starts 2 --listen %s && ./braid rerun latest"
                 .formatted(hosts.address(1)));
-    var job = submit(batch);
-    assertThat(slurm.end(job)).as(output()).isEqualTo("COMPLETED");
+    var job = submit(batch, "n.ipynb");
+    assertThat(slurm().end(job)).as(output()).isEqualTo("COMPLETED");
     assertThat(runs().list())
         .hasSize(3)
         .allSatisfy(
@@ -123,10 +129,10 @@ class SlurmTest extends RunOnTwoHosts {
       }
       Files.writeString(folder.resolve(name), text);
     }
-    var arguments = new ArrayList<>(NOTEBOOKS);
-    arguments.addAll(List.of("n.ipynb", "--log-output"));
-    var job = submit(SHIPPED, arguments);
-    assertThat(slurm.end(job)).as(output()).isEqualTo("COMPLETED");
+    var notebooks = new ArrayList<>(NOTEBOOKS);
+    notebooks.add("n.ipynb");
+    var job = submit(SHIPPED, notebooks.toArray(String[]::new));
+    assertThat(slurm().end(job)).as(output()).isEqualTo("COMPLETED");
     assertThat(output()).contains("[h1 [0, 1], h2 [2, 3]]", "verified");
     assertThat(saved()).contains("verified").containsPattern("rank +host +exposed ms");
     assertThat(runs().list()).hasSize(1 + NOTEBOOKS.size());
@@ -134,39 +140,28 @@ class SlurmTest extends RunOnTwoHosts {
   }
 
   @Test
-  void aKilledRankIsNamedWithItsNode() throws Exception {
+  void aKilledRankAndAKilledNodeAreNamed() throws Exception {
     notebook(STUCK);
-    var job = submit(SHIPPED);
-    awaitStuck();
-    hosts.process(2, RANK).orElseThrow().destroyForcibly();
-    assertNamed("on h2 (pid");
-    assertThat(slurm.end(job)).isEqualTo("FAILED");
-    assertThat(output()).containsPattern("rank [23] on h2 \\(pid \\d+\\) was killed by SIGKILL");
-    assertThat(saved()).contains("on h2 (pid");
-    assertNothingLeft(1, 2);
-  }
-
-  @Test
-  void aKilledNodeIsNamed() throws Exception {
-    notebook(STUCK);
-    submit(SHIPPED);
-    awaitStuck();
+    notebook("second", STUCK);
+    var job = submit(SHIPPED, "n.ipynb", "second.ipynb");
+    killRankOfFirstNotebook();
     hosts.kill(2);
     assertNamed("lost: host h2 has not answered for 7 s");
     assertThat(output()).containsPattern("ranks? [23, ]+ on h2 \\(pids? ");
     assertNothingLeft(1);
-    assertThat(saved()).contains("host h2 has not answered");
+    assertThat(slurm().call("scontrol", "show", "job", job)).contains("ExitCode=138:0");
+    assertSavedWithKilledRankAndLostHost();
   }
 
   @Test
   void aCancelledJobSavesItsNotebook() throws Exception {
     notebook(STUCK);
-    var job = submit(SHIPPED);
+    var job = submit(SHIPPED, "n.ipynb");
     awaitStuck();
-    slurm.call("scancel", job);
+    slurm().call("scancel", job);
     // Slurm signals the front and the agents; on a busy machine the agents may end first.
     assertNamed("braid was told to end by a signal", "its agent has ended");
-    assertThat(slurm.end(job)).isEqualTo("CANCELLED");
+    assertThat(slurm().end(job)).isEqualTo("CANCELLED");
     assertNothingLeft(1, 2);
     assertThat(saved()).contains("begun");
     assertThat(Files.exists(folder.resolve("braid.join"))).isFalse();

@@ -6,7 +6,6 @@ import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Cause;
 import java.util.Objects;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.extension.AfterAllCallback;
 import org.junit.jupiter.api.extension.AfterEachCallback;
@@ -16,11 +15,27 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 /// Session that the tests of a class use one after the other. A test that fails or leaves a dead
 /// rank ends it, and the next test gets a new one.
 final class SharedSession implements BeforeEachCallback, AfterEachCallback, AfterAllCallback {
-  private final Supplier<Session> start;
+  private final Start start;
+  private final End end;
   private @Nullable Session session;
 
-  SharedSession(Supplier<Session> start) {
+  interface Start {
+    Session start() throws Exception;
+  }
+
+  interface End {
+    void end() throws Exception;
+  }
+
+  SharedSession(Start start) {
+    this(start, () -> {});
+  }
+
+  /// @param end ends what a start has made beside the session, after the session, also if the start
+  ///   failed
+  SharedSession(Start start, End end) {
     this.start = start;
+    this.end = end;
   }
 
   Session get() {
@@ -44,28 +59,29 @@ final class SharedSession implements BeforeEachCallback, AfterEachCallback, Afte
   }
 
   @Override
-  public void beforeEach(ExtensionContext context) {
+  public void beforeEach(ExtensionContext context) throws Exception {
     if (session == null) {
-      session = start.get();
+      session = start.start();
     }
   }
 
   @Override
-  public void afterEach(ExtensionContext context) {
+  public void afterEach(ExtensionContext context) throws Exception {
     if (context.getExecutionException().isPresent() || get().ranks().death().isPresent()) {
       close();
     }
   }
 
   @Override
-  public void afterAll(ExtensionContext context) {
+  public void afterAll(ExtensionContext context) throws Exception {
     close();
   }
 
-  private void close() {
+  private void close() throws Exception {
     if (session != null) {
       session.close();
       session = null;
     }
+    end.end();
   }
 }

@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import braid.launcher.FrontJvm;
 import braid.launcher.cell.Cell;
-import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.hosts.JoinedRanks;
@@ -13,21 +12,27 @@ import braid.launcher.hosts.NamespaceHosts;
 import braid.model.BackendKind;
 import braid.natives.ucx.UcxWorker;
 import java.net.InetAddress;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.MethodOrderer;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestMethodOrder;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.ResourceLock;
 
 /// Four ranks on two hosts of this machine.
+@TestMethodOrder(MethodOrderer.OrderAnnotation.class)
 @ResourceLock(NamespaceHosts.CORES)
 class TwoHostsTest {
   private static final int RANKS = 4;
@@ -38,7 +43,8 @@ class TwoHostsTest {
       if (world.rank() == 3) Thread.sleep(Long.MAX_VALUE); else world.barrier();
       """;
 
-  /// Prints more than a cut link takes, so that writes to it wait.
+  /// Rank 3 prints more than a cut link takes, so that writes to it wait. The link of rank 2 is
+  /// idle.
   private static final String FLOOD =
       """
       System.out.println("begun");
@@ -47,23 +53,26 @@ class TwoHostsTest {
       world.barrier();
       """;
 
-  @TempDir Path home;
+  @TempDir static Path home;
 
-  private final List<Process> agents = new ArrayList<>();
-  private NamespaceHosts hosts;
-  private JoinedRanks ranks;
-  private Session session;
+  private static final List<Process> AGENTS = new ArrayList<>();
+  private static @Nullable NamespaceHosts hosts;
+  private static @Nullable JoinedRanks ranks;
 
-  @BeforeEach
-  void start() throws Exception {
-    hosts = new NamespaceHosts(2);
-    var file = home.resolve("braid.join");
-    ranks =
+  @RegisterExtension
+  static final SharedSession SHARED = new SharedSession(TwoHostsTest::start, TwoHostsTest::end);
+
+  private static Session start() throws Exception {
+    var made = new NamespaceHosts(2);
+    hosts = made;
+    var folder = Files.createTempDirectory(home, "session");
+    var file = folder.resolve("braid.join");
+    var joined =
         new JoinedRanks(
             new JoinedRanks.Settings(
                 "attach",
                 RANKS,
-                InetAddress.getByName(hosts.frontAddress()),
+                InetAddress.getByName(made.frontAddress()),
                 0,
                 Optional.empty(),
                 Optional.of(file),
@@ -72,63 +81,40 @@ class TwoHostsTest {
                 Map.of(),
                 Optional.empty(),
                 List.of()));
+    ranks = joined;
     var started =
         CompletableFuture.supplyAsync(
             () ->
                 Session.start(
-                    new SessionOptions(RANKS, BackendKind.HOST, Optional.empty(), home)
-                        .starter(ranks)));
-    assertThat(new Agents(home, RANKS).key().address()).isEqualTo(hosts.frontAddress());
+                    new SessionOptions(RANKS, BackendKind.HOST, Optional.empty(), folder)
+                        .starter(joined)));
+    assertThat(new Agents(folder, RANKS).key().address()).isEqualTo(made.frontAddress());
     for (int rank = 0; rank < RANKS; rank++) {
       var command = new ArrayList<>(FrontJvm.command());
       command.addAll(List.of("braid.launcher.cli.Braid", "rank", "--join", file.toString()));
       var builder =
-          new ProcessBuilder(hosts.command(1 + 2 * rank / RANKS, home, command)).inheritIO();
+          new ProcessBuilder(made.command(1 + 2 * rank / RANKS, folder, command)).inheritIO();
       builder.environment().put("BRAID_RANK", Integer.toString(rank));
-      agents.add(builder.start());
+      AGENTS.add(builder.start());
     }
-    session = started.get(100, TimeUnit.SECONDS);
+    return started.get(100, TimeUnit.SECONDS);
   }
 
-  @AfterEach
-  void end() throws Exception {
-    if (session != null) {
-      session.close();
+  private static void end() throws Exception {
+    if (ranks != null) {
       ranks.close();
+      ranks = null;
     }
-    agents.forEach(Process::destroyForcibly);
+    AGENTS.forEach(Process::destroyForcibly);
+    AGENTS.clear();
     if (hosts != null) {
       hosts.close();
+      hosts = null;
     }
   }
 
-  private String result(String code) {
-    var outcome = session.run(new Cell("the cell", code), new Recorded());
-    assertThat(outcome.failure()).as(code).isEmpty();
-    return outcome.result().orElseThrow().text();
-  }
-
-  private CellFailure stuck(StuckCell.Action action) throws Exception {
-    return StuckCell.failure(session, STUCK, action);
-  }
-
-  private void assertEndsWithALostHost(String cell) throws Exception {
-    var failure =
-        StuckCell.failure(
-            session,
-            cell,
-            () -> {
-              Thread.sleep(1000);
-              hosts.cut(2);
-            });
-    assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
-    assertThat(failure.message())
-        .contains("on h2 (pid")
-        .contains("lost: host h2 has not answered for 7 s; is it down, or the network cut?");
-    // Behind the cut, too.
-    for (var agent : agents.subList(2, 4)) {
-      assertThat(agent.waitFor(40, TimeUnit.SECONDS)).isTrue();
-    }
+  private static String result(String code) {
+    return SHARED.result(code);
   }
 
   @Test
@@ -173,21 +159,33 @@ class TwoHostsTest {
 
   @Test
   void aKilledRankIsNamedWithItsHost() throws Exception {
-    var java = agents.get(3).descendants().toList().getLast();
-    var failure = stuck(java::destroyForcibly);
+    var java = AGENTS.get(3).descendants().toList().getLast();
+    var failure = StuckCell.failure(SHARED.get(), STUCK, java::destroyForcibly);
     assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
     assertThat(failure.message()).startsWith("rank 3 on h2 (pid ").contains("SIGKILL");
-    assertThat(session.run(new Cell("cell", "%restart"), new Recorded()).failure()).isEmpty();
+    assertThat(SHARED.get().run(new Cell("cell", "%restart"), new Recorded()).failure()).isEmpty();
     assertThat(result("world.barrier(); world.size()")).isEqualTo("4");
   }
 
+  /// The last test, since the next one would start the ranks again.
   @Test
+  @Order(Integer.MAX_VALUE)
   void aCutLinkIsNamedAndNothingSurvives() throws Exception {
-    assertEndsWithALostHost(STUCK);
-  }
-
-  @Test
-  void aCutLinkFullOfOutputIsNamedToo() throws Exception {
-    assertEndsWithALostHost(FLOOD);
+    var failure =
+        StuckCell.failure(
+            SHARED.get(),
+            FLOOD,
+            () -> {
+              Thread.sleep(1000);
+              Objects.requireNonNull(hosts).cut(2);
+            });
+    assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
+    assertThat(failure.message())
+        .contains("on h2 (pid")
+        .contains("lost: host h2 has not answered for 7 s; is it down, or the network cut?");
+    // Behind the cut, too.
+    for (var agent : AGENTS.subList(2, 4)) {
+      assertThat(agent.waitFor(40, TimeUnit.SECONDS)).isTrue();
+    }
   }
 }
