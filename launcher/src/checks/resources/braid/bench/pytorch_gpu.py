@@ -4,11 +4,12 @@ Usage: torchrun --standalone --nproc-per-node N pytorch_gpu.py WORKLOADS [--zero
        python pytorch_gpu.py --check
 
 WORKLOADS is JSON: [{"name", "iterations", "warmUp", "pattern", …}]. A GEMM has "m", "n", "k" and "beside", the sizes of the whole
-problem. A standalone collective has the "elements" of the larger of both tensors and the "calls" of an iteration. Attention has "tokens" of the whole sequence, "equal" tokens of equal work, "heads", "kvHeads", "headSize" and "backward".
+problem. A standalone collective has the "elements" of the larger of both tensors and the "calls" of an iteration. Attention has "tokens" of the whole sequence, "equal" tokens of equal work, "heads", "kvHeads", "headSize" and "backward", and packed sequences their "ends", from 0 on.
 Prints a line per form, `bench TAB workload TAB form TAB milliseconds`: the median of the slowest rank, in flight. With --zero NCCL
 copies by copy engines, which PyTorch sets for a whole process; only collectives beside a GEMM are timed then. With --check it exits
 with 0 if it can run here, otherwise with one line that says why not.
 """
+import inspect
 import json
 import os
 import statistics
@@ -234,6 +235,9 @@ ROTATIONS = {"all-gather": "allgather", "all-to-all": "alltoall"}
 
 
 def attention(w):
+    if "ends" in w:
+        attend_packed(w)
+        return
     for name, kernel in KERNELS.items():
         if ranks == 1:
             with sdpa_kernel(kernel):
@@ -276,6 +280,27 @@ def attend(w, form, tokens):
 
     if not bench(w, form, step(forward), graphs=False) and grouped:
         bench(w, form + ", KV heads repeated", step(forward_repeated), graphs=False)
+
+
+def attend_packed(w):
+    """Times causal attention to packed sequences, eagerly."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    ends = torch.tensor(w["ends"], device=device, dtype=torch.int32)
+    longest = max(b - a for a, b in zip(w["ends"], w["ends"][1:]))
+    query, key, value, output_gradient = (normal(w["tokens"], w["heads"], w["headSize"]) for _ in range(4))
+    inputs = [each.requires_grad_(w["backward"]) for each in (query, key, value)]
+
+    def forward(**causal):
+        return varlen_attn(query, key, value, ends, ends, longest, longest, **causal)
+
+    # Before 2.11 a flag was what a window of (-1, 0) is now.
+    takes_window = "window_size" in inspect.signature(varlen_attn).parameters
+    causal = {"window_size": (-1, 0)} if takes_window else {"is_causal": True}
+    step = lambda: forward(**causal)
+    if w["backward"]:
+        step = lambda: torch.autograd.grad(forward(**causal), inputs, output_gradient)
+    bench(w, "varlen_attn", step, graphs=False)
 
 
 def calls(w, form, call):

@@ -9,7 +9,9 @@ import braid.model.DType;
 import braid.model.Problem;
 import braid.model.TokenLayout;
 import braid.model.Tokens;
+import braid.shapes.Lengths;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.OptionalDouble;
 import java.util.stream.IntStream;
@@ -50,6 +52,12 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, Passes passes, bo
       List.of(
           768, 4096, 128, 2560, 8192, 384, 1280, 640, 3072, 256, 2048, 512, 6144, 128, 1536, 1024);
 
+  /// Sequences packed into 32,768 tokens of one rank, by number: equal ones, and documents of
+  /// log-normal lengths.
+  private static final List<Integer> EQUAL = List.of(16, 64, 256);
+
+  private static final Lengths DOCUMENTS = Lengths.logNormal(32_768, 400, 1, 7);
+
   private static final List<TokenLayout> DIVISIONS =
       List.of(TokenLayout.PER_SEQUENCE, TokenLayout.BY_WORK, TokenLayout.WHOLE_SEQUENCES);
 
@@ -83,9 +91,7 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, Passes passes, bo
         }
       }
     }
-    if (ranks > 1) {
-      all.addAll(packed(ranks, dtype, divisor));
-    }
+    all.addAll(ranks > 1 ? packed(ranks, dtype, divisor) : packedAlone(dtype, divisor));
     return List.copyOf(all);
   }
 
@@ -104,17 +110,35 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, Passes passes, bo
 
   /// Returns packed sequences in each division that leaves no rank without tokens.
   private static List<AttentionWorkload> packed(int ranks, DType dtype, int divisor) {
-    var lengths = PACKED.stream().map(length -> Math.max(1, length / divisor)).toList();
+    var lengths = shorter(PACKED, divisor);
     var ends = ends(lengths);
     var spec = spec(ends[PACKED.size()], FEW_KV_HEADS, ranks, dtype).packed(ends);
     return DIVISIONS.stream()
         .map(spec::layout)
         .filter(divided -> Tokens.without(divided, ranks).isEmpty())
-        .flatMap(
-            divided ->
-                Stream.of(Passes.FORWARD, Passes.BOTH)
-                    .map(passes -> new AttentionWorkload(divided, ranks, passes, false)))
+        .flatMap(divided -> passes(divided, ranks))
         .toList();
+  }
+
+  private static Stream<AttentionWorkload> passes(AttentionSpec spec, int ranks) {
+    return Stream.of(Passes.FORWARD, Passes.BOTH)
+        .map(passes -> new AttentionWorkload(spec, ranks, passes, false));
+  }
+
+  /// Returns packed sequences of one rank. Each head has its keys, as PyTorch's form needs.
+  private static List<AttentionWorkload> packedAlone(DType dtype, int divisor) {
+    var equal =
+        EQUAL.stream().map(count -> Collections.nCopies(count, MIDDLE_TOKENS / count / divisor));
+    var random = Stream.of(PACKED, DOCUMENTS.tokens()).map(lengths -> shorter(lengths, divisor));
+    return Stream.concat(equal, random)
+        .map(AttentionWorkload::ends)
+        .map(ends -> spec(ends[ends.length - 1], HEADS, 1, dtype).packed(ends))
+        .flatMap(packed -> passes(packed, 1))
+        .toList();
+  }
+
+  private static List<Integer> shorter(List<Integer> lengths, int divisor) {
+    return lengths.stream().map(length -> Math.max(1, length / divisor)).toList();
   }
 
   /// Returns 0 and the end of each sequence.
@@ -131,9 +155,10 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, Passes passes, bo
     return passes != Passes.FORWARD;
   }
 
-  /// Returns true if PyTorch has a form of this: of one sequence, with its default gradients.
+  /// Returns true if PyTorch has a form of this: of one sequence, or of packed ones on one rank,
+  /// with its default gradients.
   public boolean hasPeers() {
-    return spec.packing().isSingle() && passes != Passes.BOTH_DETERMINISTIC;
+    return (spec.packing().isSingle() || ranks == 1) && passes != Passes.BOTH_DETERMINISTIC;
   }
 
   AttentionGradientSpec gradient(AttentionSpec forward) {
@@ -143,9 +168,12 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, Passes passes, bo
 
   @Override
   public String name() {
-    boolean isSingle = spec.packing().isSingle();
-    var sequences = isSingle ? "" : " in %d sequences".formatted(spec.packing().sequences());
-    var division = isSingle ? "" : ", " + spec.layout();
+    var packing = spec.packing();
+    var sequences = packing.isSingle() ? "" : " in %d sequences".formatted(packing.sequences());
+    if (!packing.isSingle() && packing.sequences() * packing.longest() == spec.sequence()) {
+      sequences += " of " + packing.longest();
+    }
+    var division = packing.isSingle() || ranks == 1 ? "" : ", " + spec.layout();
     return "attention %d tokens%s, %d KV heads%s, %s"
         .formatted(spec.sequence(), sequences, spec.kvHeads(), division, passes);
   }
@@ -203,7 +231,7 @@ public record AttentionWorkload(AttentionSpec spec, int ranks, Passes passes, bo
 
   @Override
   public List<String> leftOut() {
-    return groups().isEmpty()
+    return ranks > 1 && groups().isEmpty()
         ? List.of(
             "%s leaves out %s: it needs two or more groups of two or more ranks but there are %d; try 4 ranks"
                 .formatted(name(), ContextParallel.Method.TWO_LEVEL, ranks))

@@ -5,6 +5,7 @@ import braid.model.Tokens.Run;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Gradients;
+import braid.schedule.Step.Merge;
 import braid.schedule.Step.Partial;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -19,8 +20,28 @@ import java.util.TreeMap;
 final class AttentionBlocks {
   private AttentionBlocks() {}
 
-  /// Returns the blocks of an attention.
-  static List<Attend> of(Attend whole) {
+  /// Returns the steps of an attention: blocks, and a merge if none of them can finish all rows.
+  static List<Step> of(Attend whole) {
+    if (whole.finished().isEmpty() || finishes(whole)) {
+      return List.copyOf(blocks(whole));
+    }
+    var steps = new ArrayList<Step>(blocks(whole.unfinished()));
+    steps.add(new Merge(whole.lane(), whole.chunk(), List.of(whole.result()), whole.written()));
+    return steps;
+  }
+
+  /// Returns whether one block has all rows.
+  private static boolean finishes(Attend whole) {
+    return isOutside(whole)
+        || (!whole.key().isEmpty()
+            && whole.queries().haveAll(whole.query().rows())
+            && isOneBlock(whole, whole.queries()));
+  }
+
+  private static List<Attend> blocks(Attend whole) {
+    if (whole.key().isEmpty()) {
+      return List.of();
+    }
     if (isOutside(whole)) {
       return List.of(whole);
     }
@@ -43,7 +64,8 @@ final class AttentionBlocks {
 
   /// Adds a block of some queries, unless it is continued and they see nothing.
   private static void add(Attend whole, Tokens queries, List<Attend> blocks) {
-    var rows = whole.continued() ? seeing(whole, queries) : all(whole.query());
+    boolean some = whole.continued() && whole.finished().isEmpty();
+    var rows = some ? seeing(whole, queries) : all(whole.query());
     if (!rows.isEmpty()) {
       var keys = seen(whole, queries.rows(rows.start(), rows.end()));
       blocks.add(part(whole, rows, queries, keys, whole.continued()));
@@ -200,7 +222,8 @@ final class AttentionBlocks {
         part(whole.value(), keys),
         whole.keys().rows(keys.start(), keys.end()),
         new Partial(part(whole.result().output(), rows), part(whole.result().lse(), rows)),
-        continued);
+        continued,
+        whole.finished().map(output -> part(output, rows)));
   }
 
   private static AttendGradient part(

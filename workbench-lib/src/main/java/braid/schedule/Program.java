@@ -219,8 +219,14 @@ public final class Program {
   /// has the positions of each rank: one run, two in the zigzag layout, two for each sequence if
   /// sequences are divided one by one. Rows and keys that see nothing of each other are left out,
   /// and a block that no kernel computes at once becomes several steps.
+  ///
+  /// The last block of a result can write the output itself:
+  ///
+  /// ```java
+  /// p.attend(last.finishing(output.on(me)));
+  /// ```
   public Program attend(Attend block) {
-    if (block.query().isEmpty() || block.key().isEmpty()) {
+    if (block.query().isEmpty()) {
       return this;
     }
     for (var each : AttentionBlocks.of(block)) {

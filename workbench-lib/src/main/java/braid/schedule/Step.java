@@ -228,6 +228,8 @@ public sealed interface Step {
   /// @param keys positions of all rows of key and value
   /// @param continued true to add the keys to those that the result already includes; false to
   ///   begin a result
+  /// @param finished place of the output of all rows if this is the last block, which writes it
+  ///   there in its type, and not to the result
   record Attend(
       Lane lane,
       int chunk,
@@ -238,8 +240,51 @@ public sealed interface Step {
       Region value,
       Tokens keys,
       Partial result,
-      boolean continued)
+      boolean continued,
+      Optional<Region> finished)
       implements Step {
+    /// A block whose result others continue, or that is the result.
+    public Attend(
+        Lane lane,
+        int chunk,
+        AttentionSpec spec,
+        Region query,
+        Tokens queries,
+        Region key,
+        Region value,
+        Tokens keys,
+        Partial result,
+        boolean continued) {
+      this(
+          lane, chunk, spec, query, queries, key, value, keys, result, continued, Optional.empty());
+    }
+
+    /// Returns the last block of an attention, which writes the output.
+    public Attend finishing(Region output) {
+      return new Attend(
+          lane,
+          chunk,
+          spec,
+          query,
+          queries,
+          key,
+          value,
+          keys,
+          result,
+          continued,
+          Optional.of(output));
+    }
+
+    /// Returns the same block with its output in the result.
+    Attend unfinished() {
+      return new Attend(lane, chunk, spec, query, queries, key, value, keys, result, continued);
+    }
+
+    /// Returns the output that it writes, with the result's LSE.
+    public Partial written() {
+      return new Partial(finished.orElse(result.output()), result.lse());
+    }
+
     /// Returns the number of pairs of a query and a key that it sees.
     public double pairs() {
       return Tokens.count(spec, queries, keys);
@@ -254,7 +299,7 @@ public sealed interface Step {
       if (continued) {
         result.accesses(Access.Use.READ, accesses);
       }
-      result.accesses(Access.Use.WRITE, accesses);
+      written().accesses(Access.Use.WRITE, accesses);
       return accesses;
     }
   }

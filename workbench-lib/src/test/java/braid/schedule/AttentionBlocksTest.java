@@ -104,11 +104,38 @@ class AttentionBlocksTest {
   @Test
   void blocksComputeEachPairOnce() {
     var random = new SplittableRandom(11);
+    int finished = 0;
+    int merged = 0;
     for (int draw = 0; draw < 2000; draw++) {
-      var whole = drawn(random).attend();
+      var drawn = drawn(random).attend();
+      boolean finishes = random.nextBoolean();
+      var whole = finishes ? drawn.finishing(drawn.query()) : drawn;
       var times = new int[(int) whole.query().rows()][(int) whole.key().rows()];
       var begun = new int[times.length];
-      for (var block : AttentionBlocks.of(whole)) {
+      var blocks = new ArrayList<Attend>();
+      boolean isMerged = false;
+      for (var step : AttentionBlocks.of(whole)) {
+        if (step instanceof Attend block) {
+          blocks.add(block);
+        } else {
+          assertThat(step)
+              .isEqualTo(
+                  new Step.Merge(
+                      whole.lane(), whole.chunk(), List.of(whole.result()), whole.written()));
+          isMerged = true;
+          assertThat(blocks).allMatch(block -> block.finished().isEmpty());
+        }
+      }
+      if (isMerged) {
+        assertThat(finishes).isTrue();
+        merged++;
+      } else if (finishes) {
+        finished++;
+        assertThat(blocks).hasSize(1);
+        assertThat(blocks.getFirst().finished()).isEqualTo(whole.finished());
+        assertThat(blocks.getFirst().queries().haveAll(whole.query().rows())).isTrue();
+      }
+      for (var block : blocks) {
         count(whole, block, times);
         for (long row = 0; row < block.query().rows(); row++) {
           int index = (int) (block.query().row() + row);
@@ -122,6 +149,8 @@ class AttentionBlocksTest {
       checkPairs(whole, times);
       assertThat(begun).containsOnly(whole.continued() ? 0 : 1);
     }
+    assertThat(finished).isGreaterThan(500);
+    assertThat(merged).isGreaterThan(50);
   }
 
   @Test

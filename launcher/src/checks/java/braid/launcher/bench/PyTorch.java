@@ -137,6 +137,9 @@ record PyTorch(Path python, int ranks, List<Workload> workloads, int iterations,
         json.addProperty("kvHeads", spec.kvHeads());
         json.addProperty("headSize", spec.headSize());
         json.addProperty("backward", attention.hasBackward());
+        if (!spec.packing().isSingle()) {
+          json.add("ends", new Gson().toJsonTree(spec.packing().cumulative()));
+        }
       }
     }
     return json;

@@ -148,7 +148,7 @@ class GpuCommandTest {
   @Test
   void oneRankHasOneFormOfAttention() {
     var workloads = Workload.named(Workload.all(1, true, 1), "attention");
-    assertThat(workloads).hasSize(16);
+    assertThat(workloads).hasSize(26);
     assertThat(workloads)
         .allSatisfy(
             each -> {

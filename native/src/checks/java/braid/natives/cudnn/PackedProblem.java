@@ -56,7 +56,7 @@ record PackedProblem(AttentionProblem one, int[]... sizes) {
         0,
         one.window(),
         one.scale(),
-        new Sequences(sizes.length, first(0, sizes.length), first(1, sizes.length)),
+        new Sequences(sizes.length, first(0, sizes.length), first(1, sizes.length), false),
         one.strides());
   }
 

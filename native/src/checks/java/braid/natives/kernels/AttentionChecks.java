@@ -127,6 +127,7 @@ final class AttentionChecks {
       Mask mask,
       float scale,
       boolean continued,
+      boolean finished,
       List<Layout> layouts,
       long seed) {
     static Case of(ElementType type, SplittableRandom random) {
@@ -135,14 +136,17 @@ final class AttentionChecks {
       int keys = random.nextInt(MOST_KEYS);
       boolean causal = random.nextInt(3) > 0;
       boolean continued = random.nextInt(3) == 0;
+      boolean finished = continued && random.nextBoolean();
       int size = SIZES[random.nextInt(SIZES.length)];
       var layouts = new ArrayList<Layout>();
       for (int i = 0; i < 5; i++) {
         layouts.add(Layout.of(random));
       }
+      // Both outputs have one stride.
+      layouts.add(layouts.get(3));
       return new Case(
           type,
-          continued || random.nextBoolean() ? ElementType.FP32 : type,
+          finished || (!continued && random.nextBoolean()) ? type : ElementType.FP32,
           new Heads(group * (1 + random.nextInt(2)), group, size),
           rows,
           keys,
@@ -153,6 +157,7 @@ final class AttentionChecks {
               causal && random.nextBoolean() ? 1 + random.nextInt(MOST_KEYS) : 0),
           (float) (1 / Math.sqrt(size)),
           continued,
+          finished,
           layouts,
           random.nextLong());
     }
@@ -237,6 +242,10 @@ final class AttentionChecks {
       var value = all.add(each.type, each.keys, kvColumns, halves(seed + 2));
       var output = all.add(each.out, rows, columns, outputs(seed + 3, heads.size(), 0));
       var lse = all.add(ElementType.FP32, rows, heads.count(), statistics(seed + 4, 1, 0));
+      var earlier =
+          each.finished
+              ? all.add(ElementType.FP32, rows, columns, outputs(seed + 3, heads.size(), 0))
+              : output;
       var arguments =
           AttentionArguments.of(
               query.argument(),
@@ -247,7 +256,7 @@ final class AttentionChecks {
               heads,
               each.mask,
               each.scale,
-              each.continued);
+              each.continued ? earlier.argument().address() : 0);
       bench.attention().attend(bench.stream(), arguments);
       var shape =
           new PlainAttention.Shape(
@@ -256,7 +265,7 @@ final class AttentionChecks {
           new PlainAttention(shape, each::sees, query::at, key::at, value::at)
               .forward(
                   PlainAttention.Errors.FP32,
-                  output::at,
+                  earlier::at,
                   each.continued ? lse::at : (_, _) -> Double.NEGATIVE_INFINITY,
                   PlainAttention.all(rows));
       return output

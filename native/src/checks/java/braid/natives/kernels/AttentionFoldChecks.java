@@ -1,5 +1,6 @@
 package braid.natives.kernels;
 
+import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
@@ -31,23 +32,32 @@ final class AttentionFoldChecks {
   /// Forms of what a library computed.
   ///
   /// @param alone true to take the statistics alone
+  /// @param finished true for an output in the library's type
   /// @param packed true for statistics row by row, of some of the rows
-  private record Form(boolean continued, boolean alone, boolean packed) {
+  /// @param sequences number of equal sequences, in which statistics are head by head
+  private record Form(
+      boolean continued, boolean alone, boolean finished, boolean packed, int sequences) {
     @Override
     public String toString() {
       return (alone ? "statistics alone" : continued ? "continued" : "begun")
-          + (packed ? ", packed" : "");
+          + (finished ? ", finished" : "")
+          + (packed ? ", packed" : "")
+          + (sequences > 1 ? ", %d sequences".formatted(sequences) : "");
     }
   }
 
   private static final List<Form> FORMS =
       List.of(
-          new Form(false, false, false),
-          new Form(true, false, false),
-          new Form(false, true, false),
-          new Form(false, false, true),
-          new Form(true, false, true),
-          new Form(false, true, true));
+          new Form(false, false, false, false, 1),
+          new Form(true, false, false, false, 1),
+          new Form(true, false, true, false, 1),
+          new Form(false, true, false, false, 1),
+          new Form(false, false, false, true, 1),
+          new Form(true, false, false, true, 1),
+          new Form(true, false, true, true, 1),
+          new Form(false, true, false, true, 1),
+          new Form(true, false, true, false, 4),
+          new Form(false, true, false, false, 4));
 
   static void run(CheckBench bench) {
     for (var type : List.of(ElementType.BF16, ElementType.FP16)) {
@@ -111,6 +121,9 @@ final class AttentionFoldChecks {
     var part = numbers(random, shape.computed * shape.heads * size);
     var stats = numbers(random, shape.heads * shape.computed);
     var output = numbers(random, shape.rows * shape.heads * size);
+    var outType = form.finished ? type : ElementType.FP32;
+    int sequences = shape.computed % form.sequences == 0 ? form.sequences : 1;
+    int length = form.packed ? 0 : shape.computed / sequences;
     var lse = numbers(random, shape.rows * shape.heads);
     for (int i = 0; i < lse.length; i += 3) {
       lse[i] = Float.NEGATIVE_INFINITY;
@@ -119,6 +132,7 @@ final class AttentionFoldChecks {
     try (var parts = bench.buffer((long) part.length * Short.BYTES, 0);
         var statistics = bench.buffer((long) stats.length * Float.BYTES, 0);
         var result = bench.buffer((long) output.length * Float.BYTES, 0);
+        var written = bench.buffer((long) output.length * outType.bytes(), 0);
         var results = bench.buffer((long) lse.length * Float.BYTES, 0);
         var seeing = bench.buffer(rows.length, 0)) {
       seeing.put(rows);
@@ -126,32 +140,38 @@ final class AttentionFoldChecks {
       statistics.put(bytes(ElementType.FP32, stats));
       result.put(bytes(ElementType.FP32, output));
       results.put(bytes(ElementType.FP32, lse));
-      bench
-          .attention()
-          .fold(
-              bench.stream(),
-              new AttentionKernels.Computed(
-                  type,
-                  parts.address(),
-                  statistics.address(),
-                  shape.computed,
-                  form.packed,
-                  form.packed ? seeing.address() : 0),
-              shape.first,
-              shape.rows,
-              shape.heads,
-              size,
-              alone ? 0 : result.address(),
-              results.address(),
-              continued);
-      var gotOutput = floats(result.get());
+      var taken =
+          new AttentionKernels.Computed(
+              type,
+              parts.address(),
+              statistics.address(),
+              shape.computed,
+              length,
+              form.packed ? seeing.address() : 0);
+      var into =
+          new AttentionKernels.Result(
+              continued ? result.address() : 0,
+              (form.finished ? written : result).address(),
+              form.finished,
+              results.address());
+      var kernels = bench.attention();
+      if (alone) {
+        kernels.foldStatistics(
+            bench.stream(), taken, shape.first, shape.rows, shape.heads, results.address());
+      } else {
+        kernels.fold(bench.stream(), taken, shape.first, shape.rows, shape.heads, size, into);
+      }
+      var gotOutput = form.finished ? numbers(type, written) : floats(result.get());
       var gotLse = floats(results.get());
       for (int index = 0; index < lse.length; index++) {
         int row = index / shape.heads - shape.first;
         int head = index % shape.heads;
         boolean has = row >= 0 && row < shape.computed && (!form.packed || rows[row] != 0);
         double before = continued ? Math.exp(lse[index]) : 0;
-        int stat = form.packed ? row * shape.heads + head : head * shape.computed + row;
+        int stat =
+            form.packed
+                ? row * shape.heads + head
+                : has ? (row / length * shape.heads + head) * length + row % length : 0;
         double added = has ? Math.exp(stats[stat]) : 0;
         double total = before + added;
         double expected = Math.log(total);
@@ -167,7 +187,11 @@ final class AttentionFoldChecks {
                   ? old
                   : total == 0 ? 0 : (before * (before == 0 ? 0 : old) + added * own) / total;
           float got = gotOutput[index * size + c];
-          if (!(Math.abs(got - value) <= ERROR * (1 + Math.abs(old) + Math.abs(own)))) {
+          double bound = ERROR * (1 + Math.abs(old) + Math.abs(own));
+          if (form.finished) {
+            bound += Math.abs(value) * (type == ElementType.BF16 ? 0x1p-8 : 0x1p-11);
+          }
+          if (!(Math.abs(got - value) <= bound)) {
             return Optional.of(
                 "number %d is %s but should be %s".formatted(index * size + c, got, value));
           }
@@ -176,6 +200,7 @@ final class AttentionFoldChecks {
       return result
           .guards()
           .or(results::guards)
+          .or(written::guards)
           .or(() -> parts.holds(bytes(type, part)))
           .or(() -> statistics.holds(bytes(ElementType.FP32, stats)));
     }
@@ -186,6 +211,15 @@ final class AttentionFoldChecks {
     var numbers = new float[count];
     for (int i = 0; i < count; i++) {
       numbers[i] = (random.nextInt(255) - 127) / 16f;
+    }
+    return numbers;
+  }
+
+  private static float[] numbers(ElementType type, CheckBench.Buffer buffer) {
+    var bytes = buffer.get();
+    var numbers = new float[bytes.length / type.bytes()];
+    for (int i = 0; i < numbers.length; i++) {
+      numbers[i] = type.load(MemorySegment.ofArray(bytes), i);
     }
     return numbers;
   }

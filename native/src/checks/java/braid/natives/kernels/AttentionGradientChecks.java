@@ -196,7 +196,7 @@ final class AttentionGradientChecks {
                   heads,
                   packed ? new Mask(0, 0, false, 0, tables.address(), tokens) : mask,
                   each.scale(),
-                  false),
+                  0),
               new AttentionGradientArguments.Gradients(
                   outputGradient.argument(),
                   ofQuery.argument(),

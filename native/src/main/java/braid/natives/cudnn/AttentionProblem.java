@@ -11,8 +11,9 @@ import org.bytedeco.cuda.global.cudnn;
 /// Query row r is at the position of key r + `shift`. If `causal`, it sees no later key; with a
 /// `window`, only the last `window` of these.
 ///
-/// Packed sequences are computed together: each has its own rows and keys, at most `rows` and
-/// `keys`, and sees no others. Every row must see a key.
+/// Several sequences are computed together: each has its own rows and keys, and sees no others.
+/// Equal ones have `rows` and `keys` each, one after another without gaps; packed ones have at most
+/// as many. Every row must see a key.
 ///
 /// @param shift at least 0; 0 for packed sequences
 /// @param window 0 for no limit
@@ -41,9 +42,11 @@ public record AttentionProblem(
   ///
   /// @param rows number of rows in memory from the first sequence to the last, gaps included
   /// @param keys number of keys in memory, likewise
-  public record Sequences(int count, int rows, int keys) {
-    boolean arePacked() {
-      return count > 1;
+  /// @param areEqual true for sequences of equal numbers of rows and of keys without gaps
+  public record Sequences(int count, int rows, int keys, boolean areEqual) {
+    /// Returns whether tables say where each sequence is.
+    public boolean arePacked() {
+      return count > 1 && !areEqual;
     }
   }
 
@@ -98,7 +101,7 @@ public record AttentionProblem(
         shift,
         window,
         scale,
-        new Sequences(1, rows, keys),
+        new Sequences(1, rows, keys, true),
         Strides.NONE);
   }
 
@@ -156,6 +159,13 @@ public record AttentionProblem(
     return Optional.of(reason);
   }
 
+  /// Returns the same problem of several sequences, one after another.
+  public AttentionProblem times(int count) {
+    var all = new Sequences(count, count * rows, count * keys, true);
+    return new AttentionProblem(
+        type, heads, kvHeads, headSize, rows, keys, causal, shift, window, scale, all, strides);
+  }
+
   /// Returns the same problem with other strides.
   public AttentionProblem with(Strides changed) {
     return new AttentionProblem(
@@ -172,7 +182,10 @@ public record AttentionProblem(
   public String toString() {
     return "attention of %s%d rows to %d keys in %s, %d heads of %d, %d of key and value%s%s"
         .formatted(
-            sequences.arePacked() ? sequences.count + " sequences of up to " : "",
+            sequences.count == 1
+                ? ""
+                : sequences.count
+                    + (sequences.areEqual ? " sequences of " : " sequences of up to "),
             rows,
             keys,
             type,

@@ -29,7 +29,8 @@ public final class AttentionArguments {
   private static final long TOGETHER = 140;
   private static final long SEEN = 144;
   private static final long TOKENS = 152;
-  static final long BYTES = 160;
+  private static final long EARLIER = 160;
+  static final long BYTES = 168;
 
   /// Keys and values that stay in the L2 cache of a data center GPU.
   private static final long CACHED_BYTES = 32 << 20;
@@ -99,7 +100,8 @@ public final class AttentionArguments {
   /// a number per row and head.
   ///
   /// @param scale factor of the scores
-  /// @param continued true if output and LSE hold the attention to other keys, which is included
+  /// @param earlier address of the output by other keys, in fp32 and with the output's stride,
+  ///   which is included; its LSE is in `lse`. May be that of the output. 0 for none
   public static AttentionArguments of(
       Rows query,
       Rows key,
@@ -109,9 +111,9 @@ public final class AttentionArguments {
       Heads heads,
       Mask mask,
       float scale,
-      boolean continued) {
+      long earlier) {
     check(query, key, value, output, lse, heads);
-    if (continued && output.type().stored() != ElementType.FP32) {
+    if (earlier == output.address() && output.type().stored() != ElementType.FP32) {
       throw new IllegalArgumentException(
           "attention continues an output in FP32 but it was " + output.type());
     }
@@ -132,7 +134,8 @@ public final class AttentionArguments {
     bytes.set(ValueLayout.JAVA_INT, WINDOW, mask.window());
     bytes.set(ValueLayout.JAVA_INT, CODE, query.type().code());
     bytes.set(ValueLayout.JAVA_INT, OUT_CODE, output.type().code());
-    bytes.set(ValueLayout.JAVA_INT, CONTINUED, continued ? 1 : 0);
+    bytes.set(ValueLayout.JAVA_INT, CONTINUED, earlier == 0 ? 0 : 1);
+    bytes.set(ValueLayout.JAVA_LONG, EARLIER, earlier);
     bytes.set(ValueLayout.JAVA_FLOAT, SCALE, (float) (scale / LOG_2));
     bytes.set(ValueLayout.JAVA_INT, TOGETHER, together(key, heads));
     bytes.set(ValueLayout.JAVA_LONG, SEEN, mask.seen());

@@ -14,16 +14,16 @@ import java.util.stream.Stream;
 public final class AttentionGradientArguments {
   // Offsets in the kernel's struct AttentionGradient.
   private static final long POINTERS = AttentionArguments.BYTES;
-  private static final long STRIDES = 192;
-  private static final long STATISTICS = 224;
-  private static final long SEEING = 232;
-  private static final long QUERY_TOKENS = 240;
-  private static final long SCALE = 248;
-  private static final long ADDS_QUERY = 252;
-  private static final long ADDS_KEYS = 256;
-  private static final long QUERY_CODE = 260;
-  private static final long KEYS_CODE = 264;
-  private static final long BYTES = 272;
+  private static final long STRIDES = 200;
+  private static final long STATISTICS = 232;
+  private static final long SEEING = 240;
+  private static final long QUERY_TOKENS = 248;
+  private static final long SCALE = 256;
+  private static final long ADDS_QUERY = 260;
+  private static final long ADDS_KEYS = 264;
+  private static final long QUERY_CODE = 268;
+  private static final long KEYS_CODE = 272;
+  private static final long BYTES = 280;
 
   private static final String PREFIX = "attention_gradient_";
   private static final String QUERY = PREFIX + "query_plain_";

@@ -19,6 +19,7 @@ public final class AttentionKernels implements AutoCloseable {
   private static final String ROUND = "attention_round";
   private static final String RESTORE = "attention_restore";
   private static final String FOLD = "attention_fold_";
+  private static final String FOLD_STATISTICS = FOLD + "stats";
   private static final String STATISTICS = "attention_stats";
   private static final String ADD = "attention_add_";
   private static final int MERGE_THREADS = 256;
@@ -56,6 +57,7 @@ public final class AttentionKernels implements AutoCloseable {
                 MERGE,
                 ROUND,
                 RESTORE,
+                FOLD_STATISTICS,
                 STATISTICS,
                 of(FOLD, ElementType.BF16),
                 of(FOLD, ElementType.FP16),
@@ -143,17 +145,24 @@ public final class AttentionKernels implements AutoCloseable {
   /// @param output address, of rows without gaps
   /// @param stats address
   /// @param rows number of rows
-  /// @param byRow true if the statistics are row by row, false if head by head
+  /// @param length rows of each sequence, in which the statistics are head by head; 0 if they are
+  ///   row by row
   /// @param seeing address of a byte per row, 0 for those without keys; 0 if all rows have keys
   public record Computed(
-      ElementType type, long output, long stats, int rows, boolean byRow, long seeing) {}
+      ElementType type, long output, long stats, int rows, int length, long seeing) {}
 
-  /// Takes computed attention into a result in fp32, of rows without gaps. If not `continued`, the
-  /// result begins with it, and its other rows are without keys.
+  /// A result, of rows without gaps.
+  ///
+  /// @param earlier address of the output by other keys, in fp32; 0 to begin. May be that of the
+  ///   output
+  /// @param isNarrow true if the output is in the type of what is computed, false if in fp32
+  public record Result(long earlier, long output, boolean isNarrow, long lse) {}
+
+  /// Takes computed attention into a result. If there are no earlier keys, the result begins with
+  /// it, and its other rows are without keys.
   ///
   /// @param first row of the result that is the first computed one
   /// @param rows number of rows of the result
-  /// @param output address in the result; 0 to take the statistics alone
   public void fold(
       GpuStream stream,
       Computed computed,
@@ -161,9 +170,7 @@ public final class AttentionKernels implements AutoCloseable {
       int rows,
       int heads,
       int headSize,
-      long output,
-      long lse,
-      boolean continued) {
+      Result result) {
     long count = (long) rows * heads;
     if (count > 0) {
       int blocks = (int) Math.min(mostBlocks, Math.ceilDiv(count, MERGE_ROWS));
@@ -175,24 +182,54 @@ public final class AttentionKernels implements AutoCloseable {
               0,
               computed.output,
               computed.stats,
-              output,
-              lse,
+              result.earlier,
+              result.output,
+              result.lse,
               rows,
               first,
               computed.rows,
               heads,
               headSize,
-              continued ? 1 : 0,
-              computed.byRow ? 1 : 0,
+              result.isNarrow ? 1 : 0,
+              computed.length,
               computed.seeing);
     }
   }
 
-  /// Writes the LSE of rows head by head, as cuDNN reads it.
-  public void statistics(GpuStream stream, long lse, long stats, int rows, int heads) {
+  /// Takes the statistics of what is computed into a result that begins with them. The output of
+  /// these rows is where it belongs.
+  ///
+  /// @param first row of the result that is the first computed one
+  /// @param rows number of rows of the result
+  public void foldStatistics(
+      GpuStream stream, Computed computed, int first, int rows, int heads, long lse) {
     long count = (long) rows * heads;
     if (count > 0) {
-      kernel(STATISTICS).launch(stream, blocks(count), MERGE_THREADS, 0, lse, stats, rows, heads);
+      kernel(FOLD_STATISTICS)
+          .launch(
+              stream,
+              blocks(count),
+              MERGE_THREADS,
+              0,
+              computed.stats,
+              lse,
+              rows,
+              first,
+              computed.rows,
+              heads,
+              computed.length,
+              computed.seeing);
+    }
+  }
+
+  /// Writes the LSE of rows head by head in each sequence, as cuDNN reads it.
+  ///
+  /// @param length rows of each sequence
+  public void statistics(GpuStream stream, long lse, long stats, int rows, int heads, int length) {
+    long count = (long) rows * heads;
+    if (count > 0) {
+      kernel(STATISTICS)
+          .launch(stream, blocks(count), MERGE_THREADS, 0, lse, stats, rows, heads, length);
     }
   }
 

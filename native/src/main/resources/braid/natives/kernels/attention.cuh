@@ -18,7 +18,7 @@ struct Seen {
   int end;
 };
 
-// AttentionArguments writes these 160 bytes and knows each offset. Strides are in elements.
+// AttentionArguments writes these 168 bytes and knows each offset. Strides are in elements.
 struct Attention {
   const void* query;
   const void* key;
@@ -41,15 +41,16 @@ struct Attention {
   int window;  // 0: no limit
   int code;    // type of query, key and value
   int outCode;
-  int continued;    // the output is in fp32
+  int continued;    // with the output of other keys, `earlier`
   float scale;      // times log2(e)
   int firstColumn;  // first column of the heads' outputs to compute
   int writesLse;
   int together;  // heads whose keys and values share the cache
   const Seen* seen;             // 0: as causal and window say
   const unsigned char* tokens;  // of each key, 0 if it is padding, whose value may be NaN; 0: none is
+  const float* earlier;         // the output itself if that stays in fp32
 };
-static_assert(sizeof(Attention) == 160, "AttentionArguments writes 160 bytes");
+static_assert(sizeof(Attention) == 168, "AttentionArguments writes 168 bytes");
 
 // Both ends must not fall from row to row: tiles take theirs from their first and last row.
 static __device__ __forceinline__ Seen seen(const Attention& a, int row) {

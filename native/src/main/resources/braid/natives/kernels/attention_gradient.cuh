@@ -12,7 +12,7 @@
 // they see or that see them. No number has two writers, so every run has the same results.
 #pragma once
 
-// AttentionGradientArguments writes these 272 bytes and knows each offset.
+// AttentionGradientArguments writes these 280 bytes and knows each offset.
 struct AttentionGradient {
   Attention of;  // its output and LSE are read
   const void* outputGradient;
@@ -33,7 +33,7 @@ struct AttentionGradient {
   int keysCode;   // of both gradients of keys
   int unused;
 };
-static_assert(sizeof(AttentionGradient) == 272, "AttentionGradientArguments writes 272 bytes");
+static_assert(sizeof(AttentionGradient) == 280, "AttentionGradientArguments writes 280 bytes");
 
 // A warp has one row of a head at a time.
 extern "C" __global__ void __launch_bounds__(256)

@@ -115,7 +115,7 @@ struct PlainAttention {
     int lastRow = firstRow + TILE < a.rows ? firstRow + TILE - 1 : a.rows - 1;
     int begin = seen(a, firstRow).first;
     int end = seen(a, lastRow).end;
-    if (begin >= end && a.continued) return;
+    if (begin >= end && a.continued && a.earlier == a.output) return;
 
     u64 queryColumn = (u64)head * a.headSize;
     u64 kvColumn = (u64)(head / a.group) * a.headSize;
@@ -137,7 +137,7 @@ struct PlainAttention {
         for (int e = 0; e < 4; e++) {
           int column = 64 * c + 4 * x + e;
           u64 at = r * a.outputStride + queryColumn + a.firstColumn + column;
-          output[i][c][e] = continues && column < columns ? ((const float*)a.output)[at] : 0;
+          output[i][c][e] = continues && column < columns ? a.earlier[at] : 0;
         }
       }
     }

@@ -59,7 +59,7 @@ class AttentionProblemTest {
         shift,
         0,
         1,
-        new AttentionProblem.Sequences(3, 70, 50),
+        new AttentionProblem.Sequences(3, 70, 50, false),
         AttentionProblem.Strides.NONE);
   }
 

@@ -31,7 +31,7 @@ class CudnnRulesTest {
       int headSize,
       Direction direction,
       String refusal) {
-    var sequences = new Sequences(count, count * rows, count * rows);
+    var sequences = new Sequences(count, count * rows, count * rows, false);
     var problem =
         new AttentionProblem(
             AttentionProblem.Type.BF16,

@@ -25,7 +25,7 @@ class AttentionArgumentsTest {
         new Heads(6, 1, size),
         CAUSAL,
         0.125f,
-        false);
+        0);
   }
 
   @Test

@@ -51,7 +51,7 @@ class AttentionGradientArgumentsTest {
         new Heads(HEADS, GROUP, size),
         new Mask(0, 0, true, 0),
         0.125f,
-        false);
+        0);
   }
 
   private static AttentionGradientArguments of(ElementType type, int size) {

@@ -112,7 +112,7 @@ final class HostAttention implements AutoCloseable {
     void attend(int head, int row, int rows) {
       int first = block.firstSeen(row);
       int end = block.endSeen(row + rows - 1);
-      if (first >= end && block.continued()) {
+      if (first >= end && block.continued() && block.finished().isEmpty()) {
         return;
       }
       begin(head, row, rows);
@@ -219,7 +219,7 @@ final class HostAttention implements AutoCloseable {
         for (int j = i * headSize; j < (i + 1) * headSize; j++) {
           outputs[j] *= factor;
         }
-        store(outputs, i * headSize, headSize, result.output(), outputIndex(head, row + i));
+        store(outputs, i * headSize, headSize, block.output(), outputIndex(head, row + i));
         result
             .lse()
             .segment()

@@ -335,8 +335,9 @@ public final class Executor {
         matrix(attend.key()),
         matrix(attend.value()),
         attend.keys(),
-        part(attend.result()),
-        attend.continued());
+        part(attend.continued() ? attend.result() : attend.written()),
+        attend.continued(),
+        attend.continued() ? attend.finished().map(this::matrix) : Optional.empty());
   }
 
   private AttentionBlock.Part part(Step.Partial partial) {

@@ -27,10 +27,12 @@ final class ScheduleJson {
   private record Declarations(List<Buffer> buffers, List<Flag> flags, List<Lane> lanes) {
     RecordJson json() {
       return new RecordJson()
-          // Earlier versions fused and rounded nothing, had as many keys as queries, and no groups.
+          // Earlier versions fused and rounded nothing, had as many keys as queries, no groups, and
+          // merged after the last block of an attention.
           .leavingOut(AttentionSpec.class, Map.of("fused", Fused.NONE, "isRounded", false))
           .leavingOut(Packing.class, Map.of("sides", Optional.empty()))
           .leavingOut(Overlap.class, Map.of("groupRanks", 0))
+          .leavingOut(Step.Attend.class, Map.of("finished", Optional.empty()))
           .naming(Buffer.class, RecordJson.byName(buffers.stream(), Buffer::name))
           .naming(Flag.class, RecordJson.byName(flags.stream(), Flag::name))
           .naming(Lane.class, RecordJson.byName(lanes.stream(), Lane::name));

@@ -4,13 +4,17 @@ import braid.model.AttentionSpec;
 import braid.model.Tokens;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 
 /// Attention of the rows of `query` to the rows of `key` and `value`. If `continued`, the keys are
 /// added to those that the result already includes. All matrices are stored by rows, those of the
 /// result without gaps.
 ///
+/// The last block of a result can write the output of all rows elsewhere, in the attention's type.
+///
 /// @param queries positions of rows of the query; a continued result keeps rows without one
 /// @param keys positions of all rows of key and value
+/// @param finished the output of the last block: it does not write that of the result then
 public record AttentionBlock(
     AttentionSpec spec,
     Matrix query,
@@ -19,7 +23,8 @@ public record AttentionBlock(
     Matrix value,
     Tokens keys,
     Part result,
-    boolean continued) {
+    boolean continued,
+    Optional<Matrix> finished) {
   /// The attention of rows to some keys: the output, and the log-sum-exp (LSE) in fp32.
   public record Part(Matrix output, Matrix lse) {
     long bytes() {
@@ -33,6 +38,9 @@ public record AttentionBlock(
         || key.rows() != value.rows()) {
       throw new IllegalArgumentException(
           "sizes do not fit: %s, %s, %s, %s".formatted(query, key, value, result));
+    }
+    if (finished.isPresent() && !(continued && queries.haveAll(query.rows()))) {
+      throw new IllegalArgumentException("a last block continues all rows: " + queries);
     }
   }
 
@@ -54,13 +62,19 @@ public record AttentionBlock(
         value,
         Tokens.from(keyPosition, key.rows()),
         result,
-        continued);
+        continued,
+        Optional.empty());
   }
 
   /// Returns the same block, added to what the result already includes.
   public AttentionBlock asContinued() {
     return new AttentionBlock(
-        spec, query, queries, key, value, keys, result, /* continued= */ true);
+        spec, query, queries, key, value, keys, result, /* continued= */ true, Optional.empty());
+  }
+
+  /// Returns the output that it writes.
+  public Matrix output() {
+    return finished.orElse(result.output());
   }
 
   /// Returns whether positions are consecutive on both sides.

@@ -187,7 +187,7 @@ final class Declarations {
     return switch (step) {
       case Copy _, Recode _ -> true;
       case Reduce reduce -> reduce.finish().equals(Finish.NONE);
-      case Attend attend -> !isOf(attend.result(), region);
+      case Attend attend -> !isOf(attend.result(), region) && !isOf(attend.written(), region);
       case AttendGradient gradient -> !isOf(gradient.block().result(), region);
       default -> false;
     };
@@ -228,7 +228,8 @@ final class Declarations {
         }
         checkFinish(reduce.finish(), reduce.output());
       }
-      case Attend attend -> checkAttention(attend, attend.continued());
+      case Attend attend ->
+          checkAttention(attend, attend.continued() && attend.finished().isEmpty());
       case AttendGradient gradient -> checkGradient(gradient);
       case Merge merge -> {
         if (merge.parts().isEmpty()) {
@@ -333,6 +334,7 @@ final class Declarations {
           "its positions are those of several blocks; add it by Program.attend, which divides it");
     }
     checkPartial(result);
+    attend.finished().ifPresent(output -> checkShapes(result.output(), output));
     if (attend.continued()) {
       checkWide(result.output());
     }

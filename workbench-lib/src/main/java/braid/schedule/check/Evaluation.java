@@ -176,14 +176,16 @@ final class Evaluation {
 
   private void attend(Attend attend) {
     var result = attend.result();
+    var written = attend.written();
     var queries = new Side(attend.queries(), List.of(attend.query()));
     var keys = new Side(attend.keys(), List.of(attend.key(), attend.value()));
     for (var run : attend.queries().consecutive()) {
-      var rows = new Partial(result.output().tokens(run), result.lse().tokens(run));
+      var rows = new Partial(written.output().tokens(run), written.lse().tokens(run));
       var parts = new ArrayList<List<Piece>>();
       parts.add(attended(attend.spec(), Part.OUTPUT, queries, run, keys, rows.output()));
       if (attend.continued()) {
-        parts.add(attended(rows, rows));
+        var before = new Partial(result.output().tokens(run), result.lse().tokens(run));
+        parts.add(attended(before, rows));
       }
       write(rows, parts);
     }

@@ -17,8 +17,10 @@ import braid.schedule.Step;
 import braid.schedule.Step.Attend;
 import braid.schedule.Step.Partial;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
@@ -27,9 +29,9 @@ import java.util.Set;
 /// Its own keys and values are used in place. Tokens that no query of a rank sees are not fetched,
 /// unless a neighbor needs them.
 ///
-/// The result is accumulated block by block, in fp32. Each computing lane has its own partial
-/// result; those of the other lanes are merged into that of the first at the end. Queries that see
-/// keys of one block only have their result from it.
+/// The result is accumulated block by block, in fp32. The last block writes the output in its type.
+/// Several computing lanes have a partial result each, which are merged into that of the first at
+/// the end. Queries that see keys of one block only have their result from it.
 final class AttentionPlanner {
   /// Groups of runs up to which those of one block are computed apart: each group takes a step per
   /// block of keys.
@@ -99,6 +101,9 @@ final class AttentionPlanner {
     /// Runs that are attended to together: in consecutive rows, all or none of them of one block.
     private final List<Tokens> groups;
 
+    /// The last keys of each group whose block finishes the output.
+    private final Map<Tokens, Tokens> last = new HashMap<>();
+
     /// Groups of which each lane has begun a partial result.
     private final List<Set<Tokens>> begun = new ArrayList<>();
 
@@ -114,6 +119,17 @@ final class AttentionPlanner {
       this.ofOneBlock = few ? seeingNoOther : Set.of();
       this.groups = few ? alike : List.of(tokens);
       lanes.forEach(_ -> begun.add(new HashSet<>()));
+      if (lanes.size() == 1 && spec.dtype() != DType.FP32) {
+        for (int unit = 0; unit < units.size(); unit++) {
+          for (var keys : attended(unit)) {
+            for (var group : groups) {
+              if (group.see(spec, keys)) {
+                last.put(group, keys);
+              }
+            }
+          }
+        }
+      }
     }
 
     /// A ring: while a chunk is attended to, the next is fetched into the other of two buffers.
@@ -187,12 +203,19 @@ final class AttentionPlanner {
     }
 
     private void attend(int unit) {
-      if (!units.get(unit).seen().isEmpty()) {
+      var attended = attended(unit);
+      if (!attended.isEmpty()) {
         others.restore(lane(unit), unit);
-        for (var keys : units.get(unit).together()) {
-          attend(lane(unit), unit + 1, keys, others.keys(unit), false);
-        }
       }
+      for (var keys : attended) {
+        attend(lane(unit), unit + 1, keys, others.keys(unit), false);
+      }
+    }
+
+    /// Returns the keys of a unit, unless no query sees any.
+    private List<Tokens> attended(int unit) {
+      var fetched = units.get(unit);
+      return fetched.seen().isEmpty() ? List.of() : fetched.together();
     }
 
     /// Computes the attention of all queries that see any of the keys. Those of the rank begin all
@@ -205,18 +228,21 @@ final class AttentionPlanner {
         }
         // Queries of one block have nothing to do with the other keys of this rank.
         var seen = own && isOfOneBlock(group) ? group : keys;
-        program.attend(
+        var rows = Slice.rows(group);
+        var block =
             new Attend(
                 lane,
                 chunk,
                 spec,
-                query.on(rank, Slice.rows(group)),
+                query.on(rank, rows),
                 group.fromFirstRow(),
                 of.key().on(rank, Slice.rows(seen)),
                 of.value().on(rank, Slice.rows(seen)),
                 seen.fromFirstRow(),
                 partial(number, group),
-                !begun.get(number).add(group)));
+                !begun.get(number).add(group));
+        boolean finishes = !own && keys.equals(last.get(group));
+        program.attend(finishes ? block.finishing(output.on(rank, rows)) : block);
       }
     }
 
@@ -231,10 +257,13 @@ final class AttentionPlanner {
           statistics.get(lane).on(rank, rows));
     }
 
-    /// Merges the partial results of all lanes; rounds the output to its type.
+    /// Merges the partial results of all lanes; rounds an output that no block has finished.
     private void merge() {
       var first = lanes.getFirst();
       for (var group : groups) {
+        if (last.containsKey(group)) {
+          continue;
+        }
         var parts = new ArrayList<Partial>();
         for (int lane = 0; lane < lanes.size(); lane++) {
           if (begun.get(lane).contains(group)) {

@@ -94,14 +94,14 @@ final class UlyssesPlanner {
       }
     }
 
-    /// Computes the attention of all queries that see any key of a unit. Rounds the output after
-    /// the last unit of a split.
+    /// Computes the attention of all queries that see any key of a unit. The last unit of a split
+    /// finishes the output.
     private void attend(int number) {
       own.restore(number);
       var unit = units.get(number);
       int split = unit.split();
       var keys = own.keys(number);
-      program.attend(
+      var block =
           new Attend(
               own.lane(number),
               number + 1,
@@ -112,11 +112,9 @@ final class UlyssesPlanner {
               keys.value().on(rank, Slice.rows(unit.tokens())),
               unit.tokens(),
               partial(sums, split),
-              !own.isOwn(unit)));
-      if (own.isLast(number) && !sums.equals(output)) {
-        program.merge(
-            own.lane(number), number + 1, List.of(partial(sums, split)), partial(output, split));
-      }
+              !own.isOwn(unit));
+      boolean finishes = own.isLast(number) && !sums.equals(output);
+      program.attend(finishes ? block.finishing(output.of(split).on(rank)) : block);
     }
 
     private Partial partial(Divided of, int split) {

@@ -8,6 +8,7 @@ import braid.model.DType;
 import braid.model.Tokens;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
+import java.util.Optional;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
@@ -97,7 +98,8 @@ class AttentionBlockTest {
             key,
             Tokens.ofKeys(spec, 1, 0).rows(first, first + keys),
             new AttentionBlock.Part(matrix(rows), matrix(rows)),
-            random.nextBoolean());
+            random.nextBoolean(),
+            Optional.empty());
     var seen = new boolean[rows][keys];
     var begun = new int[rows];
     for (var one : block.bySequence()) {

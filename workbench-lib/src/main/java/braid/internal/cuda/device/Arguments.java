@@ -39,22 +39,23 @@ public final class Arguments {
   }
 
   static AttentionArguments of(AttentionBlock block, Tables tables) {
-    return of(block, tables, block.continued());
+    long earlier = block.continued() ? block.result().output().segment().address() : 0;
+    return of(block, tables, earlier);
   }
 
-  private static AttentionArguments of(AttentionBlock block, Tables tables, boolean continued) {
+  private static AttentionArguments of(AttentionBlock block, Tables tables, long earlier) {
     var spec = block.spec();
     return AttentionArguments.of(
         rows(block.query()),
         rows(block.key()),
         rows(block.value()),
-        rows(block.result().output()),
+        rows(block.output()),
         rows(block.result().lse()),
         new AttentionArguments.Heads(spec.heads(), spec.group(), spec.headSize()),
         new AttentionArguments.Mask(
             block.shift(), 0, spec.isMasked(), spec.span(), tables.seen(), tables.tokens()),
         spec.scale(),
-        continued);
+        earlier);
   }
 
   /// @param statistics address of scratch memory
@@ -65,7 +66,7 @@ public final class Arguments {
       Tables tables,
       long statistics) {
     return AttentionGradientArguments.of(
-        of(gradient.block(), tables, false),
+        of(gradient.block(), tables, 0),
         new AttentionGradientArguments.Gradients(
             rows(gradient.outputGradient()),
             rows(gradient.queryGradient()),

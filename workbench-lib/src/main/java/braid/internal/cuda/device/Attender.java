@@ -69,10 +69,15 @@ public final class Attender implements AutoCloseable {
   public Prepared prepare(AttentionBlock block, Scratch scratch) {
     var all = sequences(block, UnaryOperator.identity(), problem -> cudnn().cannot(problem));
     if (all.stream().allMatch(each -> each.problem().isEmpty())) {
-      var whole = all.size() == 1 ? all.getFirst().block() : block;
-      var tables = all.size() == 1 ? Arguments.Tables.NONE : tables(block, scratch);
+      boolean isOne =
+          all.size() == 1 && (block.finished().isEmpty() || all.getFirst().block().equals(block));
+      var whole = isOne ? all.getFirst().block() : block;
+      var tables = isOne ? Arguments.Tables.NONE : tables(block, scratch);
       var arguments = Arguments.of(whole, tables);
       return new Prepared(Optional.empty(), stream -> kernels.attend(stream, arguments));
+    }
+    if (all.size() > 1 && block.finished().isPresent()) {
+      return inTwoSteps(block, scratch);
     }
     var launches = new ArrayList<Launch>();
     var output = block.result().output();
@@ -86,8 +91,8 @@ public final class Attender implements AutoCloseable {
     for (var each : all) {
       boolean continued = block.continued() || begun;
       if (each.problem().isPresent()) {
-        launches.add(cudnn().forward(each, continued, scratch));
-        begun |= each.arePacked();
+        launches.add(cudnn().forward(each, block, continued, scratch));
+        begun |= each.areSeveral();
       } else if (!continued || each.block().key().rows() > 0) {
         var own = continued && !narrow ? each.block().asContinued() : each.block();
         var arguments = Arguments.of(own, Arguments.Tables.NONE);
@@ -96,6 +101,22 @@ public final class Attender implements AutoCloseable {
     }
     return new Prepared(
         Optional.of(BY_CUDNN), enqueued -> launches.forEach(each -> each.on(enqueued)));
+  }
+
+  /// Adds to the result, and then writes the output of all rows.
+  private Prepared inTwoSteps(AttentionBlock block, Scratch scratch) {
+    var added = prepare(block.asContinued(), scratch);
+    var result = block.result();
+    var written =
+        prepare(
+            new AttentionMerge(
+                List.of(result), new AttentionBlock.Part(block.output(), result.lse())));
+    return new Prepared(
+        added.library(),
+        stream -> {
+          added.launch().on(stream);
+          written.on(stream);
+        });
   }
 
   /// Returns the sequences of a block, each with its engine: packed ones that cuDNN computes
@@ -112,7 +133,7 @@ public final class Attender implements AutoCloseable {
     var alone = new ArrayList<Sequences>();
     for (var found : Sequences.of(block)) {
       var sequences = found.with(complete);
-      if (!sequences.arePacked()) {
+      if (!sequences.areSeveral()) {
         alone.add(Sequences.one(sequences.block(), byCudnn(sequences, cannot)));
       } else if (cudnn != null && cannot.apply(sequences.problem().orElseThrow()).isEmpty()) {
         together.add(sequences);
@@ -258,7 +279,7 @@ public final class Attender implements AutoCloseable {
         !CudnnAttention.isNarrow(query) && (gradient.continuesQuery() || !queryBegins);
     boolean addsKeys = !CudnnAttention.isNarrow(key) && (gradient.continuesKeys() || !keysBegin);
     for (var each : all) {
-      var gradientBlock = each.arePacked() ? gradient : gradient.of(each.block());
+      var gradientBlock = each.areSeveral() ? gradient : gradient.of(each.block());
       launches.add(
           each.problem().isPresent()
               ? cudnn().backward(each, gradientBlock, addsQuery, addsKeys, scratch)
@@ -273,7 +294,7 @@ public final class Attender implements AutoCloseable {
 
   /// Returns whether the first sequences of a block begin a gradient in all of its rows.
   private static boolean begins(Sequences first, Matrix gradient, boolean haveAll) {
-    return haveAll || (first.arePacked() && !CudnnAttention.isNarrow(gradient));
+    return haveAll || (first.areSeveral() && !CudnnAttention.isNarrow(gradient));
   }
 
   private Launch ownBackward(

@@ -1,5 +1,6 @@
 package braid.internal.cuda.device;
 
+import braid.internal.work.AttentionBlock;
 import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.Matrix;
 import braid.model.DType;
@@ -46,9 +47,11 @@ final class CudnnAttention implements AutoCloseable {
     return cudnn.cannotBackward(problem, deterministic);
   }
 
-  /// Prepares the attention of some sequences of a block. If not `continued`, packed sequences
+  /// Prepares the attention of some sequences of a block. If not `continued`, several sequences
   /// begin all rows of the block; a result in 16 bits has their output only.
-  Launch forward(Sequences sequences, boolean continued, Scratch scratch) {
+  ///
+  /// @param whole block that has the sequences; if it is finished, no others
+  Launch forward(Sequences sequences, AttentionBlock whole, boolean continued, Scratch scratch) {
     var block = sequences.block();
     var problem = sequences.problem().orElseThrow();
     var plan = cudnn.forward(problem);
@@ -80,22 +83,32 @@ final class CudnnAttention implements AutoCloseable {
             stats);
     plan.load(workspace, operands);
     // A continued result keeps the rows that see no key; one that begins needs them all.
-    int kept = continued ? seeing.first() : 0;
-    int rows = continued ? seeing.count() : block.query().rows();
-    long to = direct ? 0 : row(result.output(), kept);
-    long lse = row(result.lse(), kept);
+    boolean finishes = whole.finished().isPresent();
+    var target = finishes ? whole : block;
+    int first = target.rowOf(block) + seeing.first();
+    int kept = continued && !finishes ? first : 0;
+    int rows = continued && !finishes ? seeing.count() : target.query().rows();
+    var folded =
+        new AttentionKernels.Result(
+            continued ? row(target.result().output(), kept) : 0,
+            row(target.output(), kept),
+            isNarrow(target.output()),
+            row(target.result().lse(), kept));
     var computed =
         new AttentionKernels.Computed(
             Arguments.type(block.spec().dtype()),
             output,
             stats,
             seeing.count(),
-            sequences.arePacked(),
+            sequences.length(),
             tables.rows());
     return stream -> {
       plan.run(stream, workspace, operands);
-      kernels.fold(
-          stream, computed, seeing.first() - kept, rows, heads, headSize, to, lse, continued);
+      if (direct) {
+        kernels.foldStatistics(stream, computed, first - kept, rows, heads, folded.lse());
+      } else {
+        kernels.fold(stream, computed, first - kept, rows, heads, headSize, folded);
+      }
     };
   }
 
@@ -146,7 +159,7 @@ final class CudnnAttention implements AutoCloseable {
     var type = Arguments.type(block.spec().dtype());
     return stream -> {
       if (!packed) {
-        kernels.statistics(stream, lse, stats, seeing.count(), heads);
+        kernels.statistics(stream, lse, stats, seeing.count(), heads, sequences.length());
       } else if (!inPlace) {
         stream.copy(stats, lse, lseBytes);
       }

@@ -73,6 +73,10 @@ record Sequences(
   /// Returns the sequences of a block, with those together that cuDNN can compute in one call. The
   /// problem of one alone is empty if it sees no key or is of another type than cuDNN's.
   static List<Sequences> of(AttentionBlock block) {
+    var equal = equal(block);
+    if (equal.isPresent()) {
+      return List.of(equal.get());
+    }
     var byMask = new EnumMap<Mask, List<AttentionBlock>>(Mask.class);
     for (var sequence : block.bySequence()) {
       byMask.computeIfAbsent(mask(sequence), _ -> new ArrayList<>()).add(sequence);
@@ -95,6 +99,35 @@ record Sequences(
           }
         });
     return sequences;
+  }
+
+  /// Returns all sequences of a block if they have equal numbers of rows and of keys, equal masks,
+  /// and all rows and keys of the block: cuDNN then needs no tables.
+  private static Optional<Sequences> equal(AttentionBlock block) {
+    var all = block.bySequence();
+    if (all.size() < 2) {
+      return Optional.empty();
+    }
+    var first = all.getFirst();
+    int rows = first.query().rows();
+    int keys = first.key().rows();
+    boolean areEqual =
+        Math.multiplyExact(all.size(), rows) == block.query().rows()
+            && Math.multiplyExact(all.size(), keys) == block.key().rows();
+    for (int i = 0; i < all.size() && areEqual; i++) {
+      var each = all.get(i);
+      areEqual =
+          each.query().rows() == rows
+              && each.key().rows() == keys
+              && (!block.spec().isMasked() || each.shift() == first.shift())
+              && Seeing.of(each).count == rows
+              && block.rowOf(each) == i * rows
+              && block.keyOf(each) == i * keys;
+    }
+    return areEqual
+        ? problem(first, Seeing.of(first))
+            .map(one -> new Sequences(block, all, Optional.of(one.times(all.size()))))
+        : Optional.empty();
   }
 
   /// Returns the sequences of each call. cuDNN starts as many tiles for each sequence of a call as
@@ -162,7 +195,8 @@ record Sequences(
         all.stream().mapToInt(each -> each.key().rows()).max().orElseThrow(),
         mask == Mask.CAUSAL,
         0,
-        new AttentionProblem.Sequences(all.size(), block.query().rows(), block.key().rows()));
+        new AttentionProblem.Sequences(
+            all.size(), block.query().rows(), block.key().rows(), /* areEqual= */ false));
   }
 
   /// @param shift the last key that the first row sees, if there is a mask
@@ -225,7 +259,7 @@ record Sequences(
     if (seeing.count == 0) {
       return Optional.empty();
     }
-    var one = new AttentionProblem.Sequences(1, seeing.count, keys);
+    var one = new AttentionProblem.Sequences(1, seeing.count, keys, /* areEqual= */ true);
     return type(spec.dtype())
         .map(type -> problem(block, type, seeing.count, keys, masked, shift, one));
   }
@@ -238,13 +272,25 @@ record Sequences(
     };
   }
 
-  boolean arePacked() {
+  /// Returns whether one call computes several sequences.
+  boolean areSeveral() {
     return all.size() > 1;
   }
 
-  /// Rows that are computed: those of the block if sequences are packed, else those that see a key.
+  /// Returns whether tables say where each sequence is.
+  boolean arePacked() {
+    return problem.isPresent() && problem.get().sequences().arePacked();
+  }
+
+  /// Rows of each sequence, in which cuDNN's statistics are head by head; 0 if they are row by row.
+  int length() {
+    return arePacked() ? 0 : problem.orElseThrow().rows();
+  }
+
+  /// Rows that are computed: those of the block if there are several sequences, else those that see
+  /// a key.
   Seeing rows() {
-    return arePacked() ? new Seeing(0, block.query().rows()) : Seeing.of(block);
+    return areSeveral() ? new Seeing(0, block.query().rows()) : Seeing.of(block);
   }
 
   /// Number of rows that see a key.

@@ -18,9 +18,13 @@ import java.lang.foreign.ValueLayout;
 import java.util.List;
 import java.util.Optional;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class AttenderTest {
+  /// Tokens of each sequence if they are equal.
+  private static final int EQUAL = 8;
+
   private static final int HEADS = 2;
   private static final int HEAD_SIZE = 8;
 
@@ -148,17 +152,24 @@ class AttenderTest {
   void packedSequencesAreComputedOnce() {
     var random = new Random(7);
     int together = 0;
+    int equal = 0;
     for (int i = 0; i < 2000; i++) {
-      var spec = packed(random);
-      int rows = 1 + random.nextInt(64);
-      int keys = 1 + random.nextInt(64);
-      int query = random.nextInt(65 - rows);
-      int first = random.nextInt(3) == 0 ? Math.min(query, 64 - keys) : random.nextInt(65 - keys);
+      boolean areEqual = random.nextInt(4) == 0;
+      var spec = areEqual ? equal(random) : packed(random);
+      int rows = areEqual ? EQUAL * (1 + random.nextInt(8)) : 1 + random.nextInt(64);
+      int keys = areEqual ? rows : 1 + random.nextInt(64);
+      int query =
+          areEqual ? EQUAL * random.nextInt((64 - rows) / EQUAL + 1) : random.nextInt(65 - rows);
+      int first =
+          random.nextInt(3) == 0 || areEqual
+              ? Math.min(query, 64 - keys)
+              : random.nextInt(65 - keys);
       var block = block(spec, rows, query, keys, first);
       var computed = new int[rows][keys];
       try (var arena = Arena.ofConfined()) {
         for (var each : Sequences.of(block)) {
           together += each.arePacked() ? 1 : 0;
+          equal += each.areSeveral() && !each.arePacked() ? 1 : 0;
           if (each.problem().isPresent()) {
             count(each, block, arena, computed);
           }
@@ -173,12 +184,30 @@ class AttenderTest {
       }
     }
     assertThat(together).isGreaterThan(300);
+    assertThat(equal).isGreaterThan(100);
   }
 
   /// Counts the pairs that a call computes, by its problem and its tables.
   private static void count(
       Sequences sequences, AttentionBlock block, Arena arena, int[][] computed) {
     var problem = sequences.problem().orElseThrow();
+    if (sequences.areSeveral() && !sequences.arePacked()) {
+      int count = problem.sequences().count();
+      assertThat(count).isEqualTo(sequences.all().size());
+      assertThat(sequences.length()).isEqualTo(problem.rows());
+      assertThat(count * problem.rows()).isEqualTo(block.query().rows());
+      assertThat(count * problem.keys()).isEqualTo(block.key().rows());
+      for (int i = 0; i < count; i++) {
+        count(
+            problem,
+            i * problem.rows(),
+            problem.rows(),
+            i * problem.keys(),
+            problem.keys(),
+            computed);
+      }
+      return;
+    }
     if (!sequences.arePacked()) {
       int row =
           (int) (sequences.block().queries().first() - block.queries().first())
@@ -236,7 +265,13 @@ class AttenderTest {
     return ones;
   }
 
-  /// Tokens are at positions 0 to 9, 20 to 49 and 55 to 59.
+  /// Tokens are at positions 0 to 9, 20 to 49 and 55 to 59. Returns sequences of equal lengths.
+  private static AttentionSpec equal(Random random) {
+    var cumulative = IntStream.rangeClosed(0, 64 / EQUAL).map(i -> i * EQUAL).toArray();
+    var spec = spec(random.nextBoolean(), 0).packed(cumulative);
+    return random.nextBoolean() ? spec.window(1 + random.nextInt(EQUAL)) : spec;
+  }
+
   private static AttentionSpec packed(Random random) {
     int[] cumulative = {0, 10, 40, 45};
     int[] padded = {0, 20, 55, 64};
@@ -271,7 +306,7 @@ class AttenderTest {
         }
         for (int key = 0; key < keys; key++) {
           assertThat(pairs.tokens().get(ValueLayout.JAVA_BYTE, key) != 0)
-              .isEqualTo(sequence(first + key) >= 0);
+              .isEqualTo(sequence(spec, first + key) >= 0);
         }
         assertNeverFalls(pairs.seen(), rows);
         assertNeverFalls(pairs.seeing(), keys);
@@ -280,13 +315,17 @@ class AttenderTest {
   }
 
   private static boolean sees(AttentionSpec spec, int query, int key) {
-    return sequence(query) >= 0
-        && sequence(query) == sequence(key)
+    int sequence = sequence(spec, query);
+    return sequence >= 0
+        && sequence == sequence(spec, key)
         && !(spec.isCausal() && key > query)
         && !(spec.window() > 0 && Math.abs(query - key) >= spec.window());
   }
 
-  private static int sequence(int position) {
+  private static int sequence(AttentionSpec spec, int position) {
+    if (spec.packing().sequences() == 64 / EQUAL) {
+      return position / EQUAL;
+    }
     return position < 10
         ? 0
         : position >= 20 && position < 50 ? 1 : position >= 55 && position < 60 ? 2 : -1;
@@ -326,7 +365,8 @@ class AttenderTest {
               ofKeys.rows(first, first + count),
               new AttentionBlock.Part(
                   matrix(DType.FP32, rows, HEADS * HEAD_SIZE), matrix(DType.FP32, rows, HEADS)),
-              true);
+              true,
+              Optional.empty());
       var mask = AttentionOracle.mask(spec);
       var unseen = AttentionOracle.unseen(spec);
       try (var arena = Arena.ofConfined()) {
@@ -374,7 +414,8 @@ class AttenderTest {
             matrix(DType.BF16, 100, HEADS * HEAD_SIZE),
             keys,
             whole.result(),
-            true);
+            true,
+            Optional.empty());
     assertThat(Sequences.of(packed))
         .map(each -> each.problem().orElseThrow())
         .map(problem -> List.of(problem.rows(), problem.keys(), problem.shift()))
