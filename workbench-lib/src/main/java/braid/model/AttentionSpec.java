@@ -165,6 +165,24 @@ public record AttentionSpec(
         isRounded);
   }
 
+  /// Returns an attention of one sequence of consecutive positions, causal if this one is masked.
+  AttentionSpec alone(long positions, long span) {
+    int count = Math.toIntExact(positions);
+    return new AttentionSpec(
+        count,
+        heads,
+        kvHeads,
+        headSize,
+        isMasked(),
+        (int) Math.min(span, Integer.MAX_VALUE),
+        layout,
+        scale,
+        dtype,
+        Packing.single(count),
+        fused,
+        isRounded);
+  }
+
   /// Returns the same attention with other numbers of heads, such as the attention of some of the
   /// heads.
   public AttentionSpec heads(int count, int kvCount) {
