@@ -423,8 +423,7 @@ public record Tokens(List<Run> runs) {
   }
 
   /// Returns the parts of a run of keys that the queries of another see: one, or of stripes with a
-  /// window one for each packed sequence. These are one too if the keys between them are no more
-  /// than theirs: a copy and a block for all take less time than one for each.
+  /// window one for each packed sequence.
   private static List<Run> seen(AttentionSpec spec, Run queries, Run keys) {
     var all = keys.within(spec.firstSeen(queries.first), spec.lastSeen(queries.last()) + 1);
     if (all.length == 0) {
@@ -445,13 +444,7 @@ public record Tokens(List<Run> runs) {
         }
       }
     }
-    if (seen.size() < 2) {
-      return seen;
-    }
-    var together = keys.inRows(seen.getFirst().row, seen.getLast().endRow());
-    return together.length <= 2 * seen.stream().mapToLong(Run::length).sum()
-        ? List.of(together)
-        : seen;
+    return seen;
   }
 
   /// Returns the runs of a rank whose queries see no keys of another run of any rank; none if

@@ -233,8 +233,7 @@ class TokensTest {
     return new Tokens.Pair(spec, rows, keys);
   }
 
-  /// Keys of another rank's stripe that a rank fetches are those that one of its queries sees. Of
-  /// packed sequences it also fetches keys between them, at most as many as it sees.
+  /// Keys of another rank's stripe that a rank fetches are those that one of its queries sees.
   @Test
   void seenKeysOfStripesAreThoseOfPlainRules() {
     var random = new SplittableRandom(8);
@@ -246,8 +245,7 @@ class TokensTest {
       var queries = Tokens.of(spec, ranks, random.nextInt(ranks));
       var keys = Tokens.of(spec, ranks, random.nextInt(ranks)).runs().getFirst();
       var fetched = queries.seen(spec, keys);
-      long fetchedKeys = 0;
-      long seenKeys = 0;
+      boolean any = false;
       for (long row = 0; row < keys.length(); row++) {
         long at = row;
         long key = keys.first() + row * keys.step();
@@ -256,13 +254,10 @@ class TokensTest {
         boolean isSeen =
             LongStream.range(0, queries.count())
                 .anyMatch(query -> sees(spec, queries.at(query), key));
-        assertThat(isFetched || !isSeen).as("%s, key %d", spec, key).isTrue();
-        fetchedKeys += isFetched ? 1 : 0;
-        seenKeys += isSeen ? 1 : 0;
+        assertThat(isFetched).as("%s, key %d", spec, key).isEqualTo(isSeen);
+        any |= isSeen;
       }
-      assertThat(fetchedKeys)
-          .isBetween(seenKeys, spec.packing().isSingle() ? seenKeys : 2 * seenKeys);
-      assertThat(Tokens.sees(spec, queries.runs().getFirst(), keys)).isEqualTo(seenKeys > 0);
+      assertThat(Tokens.sees(spec, queries.runs().getFirst(), keys)).isEqualTo(any);
     }
   }
 }
