@@ -165,8 +165,10 @@ public record AttentionSpec(
         isRounded);
   }
 
-  /// Returns an attention of one sequence of consecutive positions, causal if this one is masked.
-  AttentionSpec alone(long positions, long span) {
+  /// Returns an attention of one sequence, causal if this one is masked.
+  ///
+  /// @param span number of positions that a query sees; 0 for no limit
+  AttentionSpec causalBlock(long positions, long span) {
     int count = Math.toIntExact(positions);
     return new AttentionSpec(
         count,

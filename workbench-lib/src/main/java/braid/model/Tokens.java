@@ -163,7 +163,7 @@ public record Tokens(List<Run> runs) {
       return least == 1 - keys && most >= rows - 1;
     }
 
-    /// Returns the rows and keys that see each other, in consecutive positions.
+    /// Returns the rows and keys that see each other, in consecutive positions. Some must.
     ///
     /// @param queries rows from the first query on
     /// @param some rows from the first key on
@@ -173,7 +173,7 @@ public record Tokens(List<Run> runs) {
       long shift = spec.isMasked() ? firstRow() - least - firstKey() : 0;
       long window = spec.window() == 0 ? 0 : most - least + 1;
       return new Pair(
-          spec.alone(Math.max(seen.length, shift + seeing.length), window),
+          spec.causalBlock(Math.max(seen.length, shift + seeing.length), window),
           new Run(seeing.row, shift, seeing.length),
           new Run(seen.row, 0, seen.length));
     }

@@ -227,7 +227,7 @@ final class FetchedKeys {
         for (int source : sources) {
           seen.addAll(seen(rank, source, chunk));
         }
-        // Stripes are one block for each owner, of all sequences; other neighbors join.
+        // Stripes are one block for each owner; parts of other layouts may join.
         if (spec.layout() != TokenLayout.STRIPED) {
           seen.sort(Comparator.comparingLong(piece -> piece.run().first()));
         }
