@@ -138,7 +138,12 @@ class AttentionTest {
     specs.add(striped);
     specs.add(striped.causal());
     specs.add(striped.kvHeads(1).causal());
+    specs.add(striped.causal().window(9));
+    specs.add(striped.causal().window(1));
+    specs.add(striped.window(9));
+    specs.add(striped.window(2));
     specs.add(AttentionSpec.of(701, 1, 3).causal().layout(TokenLayout.STRIPED));
+    specs.add(AttentionSpec.of(701, 1, 3).window(300).layout(TokenLayout.STRIPED));
     // Chunks of a prompt, and attention to another sequence.
     for (var layout : List.of(TokenLayout.CONTIGUOUS, TokenLayout.ZIGZAG, TokenLayout.STRIPED)) {
       specs.add(AttentionSpec.of(31, 2, 8).keys(90).causal().layout(layout));
@@ -147,6 +152,14 @@ class AttentionTest {
     specs.add(AttentionSpec.of(20, 4, 4).kvHeads(2).keys(77).causal().window(9));
     specs.add(AttentionSpec.of(300, 1, 3).keys(701).causal().window(200).fused(Fused.KV));
     specs.add(AttentionSpec.of(50, 2, 4).keys(30).window(6).layout(TokenLayout.ZIGZAG));
+    specs.add(AttentionSpec.of(50, 2, 4).keys(30).window(6).layout(TokenLayout.STRIPED));
+    specs.add(
+        AttentionSpec.of(30, 4, 4)
+            .kvHeads(2)
+            .keys(77)
+            .causal()
+            .window(9)
+            .layout(TokenLayout.STRIPED));
     // Many short pieces, and one of several tokens in each split.
     specs.add(
         AttentionSpec.of(150, 2, 4)
@@ -160,6 +173,11 @@ class AttentionTest {
       specs.add(zigzag.causal());
       specs.add(zigzag.causal().window(9).layout(TokenLayout.CONTIGUOUS));
       specs.add(zigzag.causal().layout(TokenLayout.STRIPED));
+      specs.add(
+          zigzag
+              .window(6)
+              .packed(new int[] {0, 20, 37}, new int[] {0, 23, 60})
+              .layout(TokenLayout.STRIPED));
       specs.add(
           zigzag
               .causal()

@@ -39,6 +39,7 @@ class RoundedAttentionTest {
         spec.causal().window(9).fused(Fused.KV),
         spec.causal().fused(Fused.QKV).layout(TokenLayout.CONTIGUOUS),
         AttentionSpec.of(61, 2, 5).causal().layout(TokenLayout.STRIPED).exchanged(E4M3),
+        AttentionSpec.of(61, 2, 5).window(7).layout(TokenLayout.STRIPED).exchanged(E4M3),
         spec.causal()
             .packed(new int[] {0, 20, 37}, new int[] {0, 23, 61})
             .layout(TokenLayout.PER_SEQUENCE));

@@ -165,6 +165,26 @@ public record AttentionSpec(
         isRounded);
   }
 
+  /// Returns an attention of one sequence, causal if this one is masked.
+  ///
+  /// @param span number of positions that a query sees; 0 for no limit
+  AttentionSpec causalBlock(long positions, long span) {
+    int count = Math.toIntExact(positions);
+    return new AttentionSpec(
+        count,
+        heads,
+        kvHeads,
+        headSize,
+        isMasked(),
+        (int) Math.min(span, Integer.MAX_VALUE),
+        layout,
+        scale,
+        dtype,
+        Packing.single(count),
+        fused,
+        isRounded);
+  }
+
   /// Returns the same attention with other numbers of heads, such as the attention of some of the
   /// heads.
   public AttentionSpec heads(int count, int kvCount) {

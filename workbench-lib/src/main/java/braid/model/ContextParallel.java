@@ -233,20 +233,13 @@ public record ContextParallel(
               .formatted(method, transport));
     }
     int sharing = headRanks(ranks);
-    if (spec.layout() == TokenLayout.STRIPED && ranks > 1) {
-      if (spec.window() > 0) {
-        throw new BraidException(
-            "layout striped takes no window, since its masks would differ from rank to rank, but window was %d; take layout(ZIGZAG)"
-                .formatted(spec.window()));
-      }
-      if (sharing > 1) {
-        throw new BraidException(
-            "layout striped has the tokens of %d ranks in turns, which %s would copy row by row; take layout(ZIGZAG), or ring()"
-                .formatted(sharing, method));
-      }
-    }
     if (sharing == 1) {
       return;
+    }
+    if (spec.layout() == TokenLayout.STRIPED && ranks > 1) {
+      throw new BraidException(
+          "layout striped has the tokens of %d ranks in turns, which %s would copy row by row; take layout(ZIGZAG), or ring()"
+              .formatted(sharing, method));
     }
     int possible = greatestDivisor(spec.kvHeads(), ranks);
     var instead =

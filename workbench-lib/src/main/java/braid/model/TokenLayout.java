@@ -25,8 +25,7 @@ public enum TokenLayout {
   /// hybrid context parallelism.
   BY_WORK,
   /// Rank i of n holds positions i, i + n, i + 2n and so on, so that causal attention has equal
-  /// work on all ranks, and equal work with each other rank. Only for methods that divide no heads,
-  /// and without a window.
+  /// work on all ranks, and equal work with each other rank. Only for methods that divide no heads.
   STRIPED;
 
   /// Returns the rows of a rank among those of all ranks, in order.

@@ -105,12 +105,79 @@ public record Tokens(List<Run> runs) {
     }
   }
 
-  /// Rows and keys that the mask treats as if both had consecutive positions: those of one packed
-  /// sequence. The rows are consecutive, and so are the keys.
+  /// Rows and keys of one packed sequence, as an attention of consecutive positions in which the
+  /// same queries see the same keys. The rows are consecutive, and so are the keys.
   ///
+  /// @param spec the attention of these positions: that of the block, or one sequence alone
   /// @param rows consecutive rows of queries, with the position of the first
   /// @param keys consecutive rows of keys, with the position of the first
-  public record Pair(Run rows, Run keys) {}
+  public record Pair(AttentionSpec spec, Run rows, Run keys) {}
+
+  /// The mask of queries and keys that are equally far apart, such as two stripes. The position of
+  /// query a is (a - b) · `step` + `apart` positions after the position of key b. So it depends on
+  /// a - b alone whether they see each other: if a - b is `least` to `most`. Any such band is the
+  /// mask of a causal window of most - least + 1 consecutive positions, whose first query has
+  /// another distance from the first key. A window to both sides may become a band of an even
+  /// number of diagonals, which only a causal window has.
+  private record Band(long rows, long keys, long least, long most) {
+    /// @param apart distance of the first query from the first key, in positions
+    static Band of(AttentionSpec spec, long rows, long keys, long apart, long step) {
+      long least = 1 - keys;
+      long most = rows - 1;
+      if (spec.isMasked()) {
+        least = Math.max(least, Math.ceilDiv(-spec.ahead() - apart, step));
+      }
+      if (spec.window() > 0) {
+        most = Math.floorDiv(spec.span() - 1 - spec.ahead() - apart, step);
+      }
+      return new Band(rows, keys, least, most);
+    }
+
+    private long firstRow() {
+      return Math.max(0, least);
+    }
+
+    private long firstKey() {
+      return Math.max(0, -most);
+    }
+
+    /// Returns the rows that see a key, if any does.
+    Run seeing(Run queries) {
+      return part(queries, firstRow(), Math.min(rows, keys + most));
+    }
+
+    /// Returns the keys that a row sees, if any is seen.
+    Run seen(Run some) {
+      return part(some, firstKey(), Math.min(keys, rows - least));
+    }
+
+    private static Run part(Run run, long from, long end) {
+      return run.some(from, Math.max(from, end));
+    }
+
+    boolean isEmpty() {
+      return least > Math.min(most, rows - 1) || most < 1 - keys;
+    }
+
+    boolean hasAll() {
+      return least == 1 - keys && most >= rows - 1;
+    }
+
+    /// Returns the rows and keys that see each other, in consecutive positions. Some must.
+    ///
+    /// @param queries rows from the first query on
+    /// @param some rows from the first key on
+    Pair pair(AttentionSpec spec, long queries, long some) {
+      var seeing = seeing(new Run(queries, 0, rows));
+      var seen = seen(new Run(some, 0, keys));
+      long shift = spec.isMasked() ? firstRow() - least - firstKey() : 0;
+      long window = spec.window() == 0 ? 0 : most - least + 1;
+      return new Pair(
+          spec.causalBlock(Math.max(seen.length, shift + seeing.length), window),
+          new Run(seeing.row, shift, seeing.length),
+          new Run(seen.row, 0, seen.length));
+    }
+  }
 
   public Tokens {
     runs = List.copyOf(runs);
@@ -346,16 +413,36 @@ public record Tokens(List<Run> runs) {
     for (int i = Math.max(0, last(spec.firstSeeing(keys.first), Run::first));
         i < runs.size() && runs.get(i).first <= last;
         i++) {
-      var queries = runs.get(i);
-      var part = keys.within(spec.firstSeen(queries.first), spec.lastSeen(queries.last()) + 1);
-      if (part.length == 0) {
-        continue;
+      for (var part : seen(spec, runs.get(i), keys)) {
+        var before =
+            !seen.isEmpty() && seen.getLast().endRow() >= part.row ? seen.removeLast() : part;
+        seen.add(keys.inRows(before.row, Math.max(before.endRow(), part.endRow())));
       }
-      long from = part.row;
-      if (!seen.isEmpty() && seen.getLast().endRow() >= from) {
-        from = seen.removeLast().row;
+    }
+    return seen;
+  }
+
+  /// Returns the parts of a run of keys that the queries of another see: one, or of stripes with a
+  /// window one for each packed sequence.
+  private static List<Run> seen(AttentionSpec spec, Run queries, Run keys) {
+    var all = keys.within(spec.firstSeen(queries.first), spec.lastSeen(queries.last()) + 1);
+    if (all.length == 0) {
+      return List.of();
+    }
+    if (spec.window() == 0 || queries.step == 1 || !keys.hasStep(queries.step)) {
+      return List.of(all);
+    }
+    var packing = spec.packing();
+    var seen = new ArrayList<Run>();
+    for (int i = packing.at(all.first); i <= packing.at(all.last()); i++) {
+      var some = queries.within(packing.start(i), packing.end(i));
+      var part = all.within(packing.start(i), packing.end(i));
+      if (some.length > 0 && part.length > 0) {
+        var band = Band.of(spec, some.length, part.length, some.first - part.first, queries.step);
+        if (!band.isEmpty()) {
+          seen.add(band.seen(part));
+        }
       }
-      seen.add(keys.inRows(from, part.endRow()));
     }
     return seen;
   }
@@ -390,7 +477,7 @@ public record Tokens(List<Run> runs) {
         .orElseGet(
             () ->
                 queries.runs.stream()
-                    .flatMap(run -> keys.runs.stream().map(key -> new Pair(run, key)))
+                    .flatMap(run -> keys.runs.stream().map(key -> new Pair(spec, run, key)))
                     .toList());
   }
 
@@ -398,14 +485,19 @@ public record Tokens(List<Run> runs) {
   public static double count(AttentionSpec spec, Tokens queries, Tokens keys) {
     return allPairs(spec, queries, keys).stream()
         .mapToDouble(
-            pair -> spec.pairs(pair.rows.first, pair.rows.end(), pair.keys.first, pair.keys.end()))
+            pair ->
+                pair.spec.pairs(pair.rows.first, pair.rows.end(), pair.keys.first, pair.keys.end()))
         .sum();
   }
 
   /// Returns whether a query of a run sees any of these keys.
   public boolean areSeenBy(AttentionSpec spec, Run queries) {
-    return rowsBefore(spec.firstSeen(queries.first))
-        < rowsBefore(spec.lastSeen(queries.last()) + 1);
+    boolean any =
+        rowsBefore(spec.firstSeen(queries.first)) < rowsBefore(spec.lastSeen(queries.last()) + 1);
+    return any
+        && (spec.window() == 0
+            || queries.step == 1
+            || runs.stream().anyMatch(keys -> sees(spec, queries, keys)));
   }
 
   /// Returns whether any of these queries sees any of some keys.
@@ -415,7 +507,7 @@ public record Tokens(List<Run> runs) {
 
   /// Returns whether any query of a run sees any key of another.
   public static boolean sees(AttentionSpec spec, Run queries, Run keys) {
-    return keys.within(spec.firstSeen(queries.first), spec.lastSeen(queries.last()) + 1).length > 0;
+    return !seen(spec, queries, keys).isEmpty();
   }
 
   /// Returns the pairs of queries and keys that see each other, one for each packed sequence; empty
@@ -438,7 +530,7 @@ public record Tokens(List<Run> runs) {
       var seeing = ofQueries.of(run -> ofKeys.areSeenBy(spec, run));
       var seen = ofKeys.of(key -> seeing.runs.stream().anyMatch(run -> sees(spec, run, key)));
       if (!seeing.runs.isEmpty()) {
-        var pair = pair(spec, i, seeing, seen);
+        var pair = pair(spec, seeing, seen);
         if (pair.isEmpty()) {
           return Optional.empty();
         }
@@ -448,56 +540,29 @@ public record Tokens(List<Run> runs) {
     return Optional.of(pairs);
   }
 
-  /// Returns the queries and keys of one sequence as if positions were consecutive, if the mask is
-  /// the same then.
-  private static Optional<Pair> pair(
-      AttentionSpec spec, int sequence, Tokens queries, Tokens keys) {
+  /// Returns the queries and keys of one sequence as consecutive positions, if those have the mask.
+  private static Optional<Pair> pair(AttentionSpec spec, Tokens queries, Tokens keys) {
     var firstQuery = queries.runs.getFirst();
     var firstKey = keys.runs.getFirst();
     boolean single = queries.runs.size() == 1 && keys.runs.size() == 1;
     if (single && firstQuery.step == 1 && firstKey.step == 1) {
-      return Optional.of(new Pair(firstQuery, firstKey));
+      return Optional.of(new Pair(spec, firstQuery, firstKey));
     }
     long rows = queries.count();
     long keyRows = keys.count();
     if (queries.endRow() - firstQuery.row != rows || keys.endRow() - firstKey.row != keyRows) {
       return Optional.empty();
     }
-    var found =
-        !spec.isMasked()
-            ? OptionalLong.of(0)
-            : single ? ofStripes(spec, firstQuery, firstKey) : ofRuns(spec, queries, keys);
-    if (found.isEmpty()) {
-      return Optional.empty();
-    }
-    long distance = found.getAsLong();
-    // Both stay in the sequence.
-    long start = spec.packing().firstQuery(sequence);
-    long startOfKeys = spec.packing().firstKey(sequence);
-    if (!spec.isMasked()) {
-      return Optional.of(
-          new Pair(
-              new Run(firstQuery.row, start, rows), new Run(firstKey.row, startOfKeys, keyRows)));
-    }
-    // Queries that are fewer than the keys are at the end.
-    long latest = spec.packing().end(sequence) - Math.max(keyRows, distance + rows);
-    boolean fewer = start > spec.packing().start(sequence);
-    long keyStart = fewer ? latest : Math.min(firstKey.first, latest);
-    return keyStart < startOfKeys || keyStart + distance < start
+    long step = single ? Math.max(firstQuery.step, firstKey.step) : 1;
+    var apart =
+        single && firstQuery.hasStep(step) && firstKey.hasStep(step)
+            ? OptionalLong.of(firstQuery.first - firstKey.first)
+            : spec.isMasked() ? ofRuns(spec, queries, keys) : OptionalLong.of(0);
+    return apart.isEmpty()
         ? Optional.empty()
         : Optional.of(
-            new Pair(
-                new Run(firstQuery.row, keyStart + distance, rows),
-                new Run(firstKey.row, keyStart, keyRows)));
-  }
-
-  /// Returns the distance of the first query from the first key in rows, of runs with equal steps:
-  /// the mask only compares the numbers of steps. A window would count steps as positions.
-  private static OptionalLong ofStripes(AttentionSpec spec, Run queries, Run keys) {
-    long step = Math.max(queries.step, keys.step);
-    return queries.hasStep(step) && keys.hasStep(step) && spec.window() == 0
-        ? OptionalLong.of(Math.floorDiv(queries.first - keys.first, step))
-        : OptionalLong.empty();
+            Band.of(spec, rows, keyRows, apart.getAsLong(), step)
+                .pair(spec, firstQuery.row, firstKey.row));
   }
 
   /// Returns a distance of the first query from the first key that has the same mask, of runs of
@@ -519,32 +584,17 @@ public record Tokens(List<Run> runs) {
       for (var key : keys.runs) {
         long apart = query.first - key.first;
         long instead = distance + (query.row - firstQuery.row) - (key.row - firstKey.row);
-        if (query.step != 1
-            || key.step != 1
-            || (apart != instead
-                && (relation(spec, query, key, apart) == Relation.SOME
-                    || relation(spec, query, key, apart) != relation(spec, query, key, instead)))) {
+        var band = Band.of(spec, query.length, key.length, apart, 1);
+        var other = Band.of(spec, query.length, key.length, instead, 1);
+        boolean same =
+            apart == instead
+                || (band.isEmpty() && other.isEmpty())
+                || (band.hasAll() && other.hasAll());
+        if (query.step != 1 || key.step != 1 || !same) {
           return OptionalLong.empty();
         }
       }
     }
     return OptionalLong.of(distance);
-  }
-
-  /// Keys of a run that the queries of another see.
-  private enum Relation {
-    NONE,
-    SOME,
-    ALL
-  }
-
-  /// @param apart distance of the first query from the first key
-  private static Relation relation(AttentionSpec spec, Run queries, Run keys, long apart) {
-    long span = spec.span() == 0 ? Long.MAX_VALUE : spec.span();
-    long least = apart + spec.ahead() - (keys.length - 1);
-    long most = apart + spec.ahead() + queries.length - 1;
-    return most < 0 || least >= span
-        ? Relation.NONE
-        : least >= 0 && most < span ? Relation.ALL : Relation.SOME;
   }
 }

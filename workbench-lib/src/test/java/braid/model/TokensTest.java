@@ -177,7 +177,7 @@ class TokensTest {
         for (int i = 0; i < pair.rows().length(); i++) {
           for (int j = 0; j < pair.keys().length(); j++) {
             seen[(int) pair.rows().row() + i][(int) pair.keys().row() + j] =
-                sees(spec, pair.rows().first() + i, pair.keys().first() + j);
+                sees(pair.spec(), pair.rows().first() + i, pair.keys().first() + j);
           }
         }
       }
@@ -190,20 +190,27 @@ class TokensTest {
       }
     }
     assertThat(joined).isGreaterThan(500);
-    assertThat(stripes).isGreaterThan(500);
+    assertThat(stripes).isGreaterThan(2000);
   }
 
   @Test
-  void stripesAreOneBlockUnlessTheyHaveAWindow() {
+  void stripesAreOneBlock() {
     var spec = AttentionSpec.of(80, 2, 4).causal();
     var own = new Tokens(List.of(new Run(0, 1, 20, 4)));
     var before = new Tokens(List.of(new Run(0, 0, 20, 4)));
     assertThat(Tokens.pairs(spec, own, before).orElseThrow())
-        .containsExactly(new Tokens.Pair(new Run(0, 0, 20), new Run(0, 0, 20)));
-    // The first row sees no key.
+        .containsExactly(pair(spec.first(20), new Run(0, 0, 20), new Run(0, 0, 20)));
+    // The first row sees no key, and no row sees the last key.
     assertThat(Tokens.pairs(spec, before, own).orElseThrow())
-        .containsExactly(new Tokens.Pair(new Run(0, 0, 20), new Run(0, 1, 20)));
-    assertThat(Tokens.pairs(spec.window(9), own, before)).isEmpty();
+        .containsExactly(pair(spec.first(19), new Run(1, 0, 19), new Run(0, 0, 19)));
+    assertThat(Tokens.pairs(spec.window(9), own, before).orElseThrow())
+        .containsExactly(pair(spec.first(20).window(2), new Run(0, 0, 20), new Run(0, 0, 20)));
+    assertThat(Tokens.pairs(spec.window(3), own, new Tokens(List.of(new Run(0, 2, 20, 4)))))
+        .contains(List.of());
+    // A row sees the key in the same row and the one after it.
+    var both = AttentionSpec.of(80, 2, 4).window(4);
+    assertThat(Tokens.pairs(both, own, before).orElseThrow())
+        .containsExactly(pair(spec.first(21).window(2), new Run(0, 1, 20), new Run(0, 0, 20)));
     assertThat(Tokens.pairs(spec, own, Tokens.from(0, 40))).isEmpty();
   }
 
@@ -215,10 +222,42 @@ class TokensTest {
     var before = Tokens.from(0, 10);
     var after = new Tokens(List.of(new Run(0, 20, 10), new Run(10, 50, 10)));
     assertThat(Tokens.pairs(spec, own, own).orElseThrow())
-        .containsExactly(new Tokens.Pair(new Run(0, 10, 20), new Run(0, 10, 20)));
+        .containsExactly(pair(spec.first(20), new Run(0, 0, 20), new Run(0, 0, 20)));
     assertThat(Tokens.pairs(spec, own, before).orElseThrow())
-        .containsExactly(new Tokens.Pair(new Run(0, 10, 20), new Run(0, 0, 10)));
+        .containsExactly(pair(spec.first(29), new Run(0, 9, 20), new Run(0, 0, 10)));
     assertThat(Tokens.pairs(spec, own, after).orElseThrow())
-        .containsExactly(new Tokens.Pair(new Run(10, 60, 10), new Run(0, 20, 20)));
+        .containsExactly(pair(spec.first(29), new Run(10, 19, 10), new Run(0, 0, 20)));
+  }
+
+  private static Tokens.Pair pair(AttentionSpec spec, Run rows, Run keys) {
+    return new Tokens.Pair(spec, rows, keys);
+  }
+
+  /// Keys of another rank's stripe that a rank fetches are those that one of its queries sees.
+  @Test
+  void seenKeysOfStripesAreThoseOfPlainRules() {
+    var random = new SplittableRandom(8);
+    for (int draw = 0; draw < 5000; draw++) {
+      int ranks = 2 + random.nextInt(6);
+      var plain = AttentionSpec.of(POSITIONS, 2, 4).layout(TokenLayout.STRIPED);
+      var masked = (random.nextBoolean() ? plain.causal() : plain).window(1 + random.nextInt(12));
+      var spec = random.nextBoolean() ? masked : masked.packed(0, 11, 20, 33, POSITIONS);
+      var queries = Tokens.of(spec, ranks, random.nextInt(ranks));
+      var keys = Tokens.of(spec, ranks, random.nextInt(ranks)).runs().getFirst();
+      var fetched = queries.seen(spec, keys);
+      boolean any = false;
+      for (long row = 0; row < keys.length(); row++) {
+        long at = row;
+        long key = keys.first() + row * keys.step();
+        boolean isFetched =
+            fetched.stream().anyMatch(part -> part.row() <= at && at < part.endRow());
+        boolean isSeen =
+            LongStream.range(0, queries.count())
+                .anyMatch(query -> sees(spec, queries.at(query), key));
+        assertThat(isFetched).as("%s, key %d", spec, key).isEqualTo(isSeen);
+        any |= isSeen;
+      }
+      assertThat(Tokens.sees(spec, queries.runs().getFirst(), keys)).isEqualTo(any);
+    }
   }
 }

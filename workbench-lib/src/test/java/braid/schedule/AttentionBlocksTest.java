@@ -207,8 +207,10 @@ class AttentionBlocksTest {
 
   @Test
   void aStripedRankAttendsToEachPeerInOneStep() {
-    for (var causal : List.of(AttentionSpec.of(400, 2, 4).causal(), AttentionSpec.of(400, 2, 4))) {
-      for (var spec : List.of(causal, causal.packed(0, 1, 150, 152, 400))) {
+    var plain = AttentionSpec.of(400, 2, 4);
+    for (var masked :
+        List.of(plain, plain.causal(), plain.causal().window(50), plain.window(RANKS))) {
+      for (var spec : List.of(masked, masked.packed(0, 1, 150, 152, 400))) {
         var striped = spec.layout(TokenLayout.STRIPED);
         for (int rank = 0; rank < RANKS; rank++) {
           assertThat(Schedule.of(striped, ContextParallel.ring(), RANKS).steps(rank))

@@ -39,13 +39,20 @@ final class ScheduleCheckTest {
     assertThat(found.stream().limit(20)).as("%d findings", found.size()).isEmpty();
   }
 
-  /// By all methods that divide tokens into stripes, packed too, forward and backward.
+  /// By all methods that divide tokens into stripes, packed and with windows too, forward and
+  /// backward.
   @ParameterizedTest
-  @ValueSource(ints = {4, 5, 8, 13, 16})
+  @ValueSource(ints = {1, 2, 3, 4, 5, 8, 13, 16})
   void stripesOfManyRanksHaveNoMistake(int ranks) {
     var spec = AttentionSpec.of(7 * ranks - 1, 4, 8).kvHeads(2).layout(TokenLayout.STRIPED);
     int end = spec.sequence();
-    for (var masked : List.of(spec.causal(), spec.packed(0, 1, end / 2, end).causal())) {
+    var shorter = spec.first(3 * ranks);
+    for (var masked :
+        List.of(
+            spec.causal(),
+            spec.packed(0, 1, end / 2, end).causal(),
+            shorter.packed(0, ranks, 3 * ranks).causal().window(ranks + 1),
+            shorter.keys(4 * ranks + 1).window(ranks / 2 + 1))) {
       for (var how :
           List.of(
               ContextParallel.ring().splits(2),

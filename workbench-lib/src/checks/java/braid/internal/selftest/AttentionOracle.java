@@ -204,16 +204,13 @@ public final class AttentionOracle {
         || layout == TokenLayout.BY_WORK;
   }
 
-  /// Returns whether ranks that exchange keys can divide the tokens: every rank has some, and
-  /// stripes have no window.
+  /// Returns whether ranks that exchange keys can divide the tokens: every rank has some.
   public static boolean canDivide(AttentionSpec spec, int ranks) {
-    boolean masked = ranks == 1 || spec.layout() != TokenLayout.STRIPED || spec.window() == 0;
-    return masked
-        && Stream.of(spec.packing().queries(), spec.packing().keys())
-            .allMatch(
-                rows ->
-                    IntStream.range(0, ranks)
-                        .allMatch(rank -> positions(spec, rows, ranks, rank).length > 0));
+    return Stream.of(spec.packing().queries(), spec.packing().keys())
+        .allMatch(
+            rows ->
+                IntStream.range(0, ranks)
+                    .allMatch(rank -> positions(spec, rows, ranks, rank).length > 0));
   }
 
   /// Returns whether a method can divide the tokens: heads are not exchanged in stripes.

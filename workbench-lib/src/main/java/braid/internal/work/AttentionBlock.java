@@ -115,7 +115,7 @@ public record AttentionBlock(
   }
 
   /// Returns the blocks of the sequences that are packed into it: queries and keys of one sequence
-  /// each, as if their positions were consecutive. Together they do the same, and share no rows.
+  /// each, as an attention of consecutive positions. Together they do the same, and share no rows.
   /// Queries that see no key, such as padding, have a block without keys if their result begins.
   ///
   /// @throws IllegalArgumentException if a sequence has another mask than consecutive positions
@@ -134,7 +134,7 @@ public record AttentionBlock(
     long row = 0;
     for (var pair : pairs) {
       addEmpty(row, pair.rows().row(), none, blocks);
-      blocks.add(part(pair.rows(), pair.keys()));
+      blocks.add(part(pair.spec(), pair.rows(), pair.keys()));
       row = pair.rows().endRow();
     }
     addEmpty(row, rows, none, blocks);
@@ -144,15 +144,15 @@ public record AttentionBlock(
   /// Rows without a key need no position, and may have none.
   private void addEmpty(long row, long end, Tokens.Run none, List<AttentionBlock> blocks) {
     if (row < end && !continued) {
-      blocks.add(part(new Tokens.Run(row, queries.first(), end - row), none));
+      blocks.add(part(spec, new Tokens.Run(row, queries.first(), end - row), none));
     }
   }
 
-  private AttentionBlock part(Tokens.Run rows, Tokens.Run keyRows) {
+  private AttentionBlock part(AttentionSpec mask, Tokens.Run rows, Tokens.Run keyRows) {
     int first = (int) rows.row();
     int count = (int) rows.length();
     return new AttentionBlock(
-        spec,
+        mask,
         query.rows(first, count),
         rows.first(),
         key.rows((int) keyRows.row(), (int) keyRows.length()),

@@ -6,6 +6,7 @@ import braid.model.ChunkOrder;
 import braid.model.Collective;
 import braid.model.ContextParallel;
 import braid.model.ContextParallel.Method;
+import braid.model.TokenLayout;
 import braid.model.Tokens;
 import braid.schedule.Buffer;
 import braid.schedule.Buffer.Shape;
@@ -219,14 +220,17 @@ final class FetchedKeys {
         }
       }
     } else {
-      // All chunks have one slot. The rows of each follow each other, by position.
+      // All chunks have one slot. The rows of each follow each other.
       long row = 0;
       for (int chunk = 0; chunk < how.splits(); chunk++) {
         var seen = new ArrayList<Piece>();
         for (int source : sources) {
           seen.addAll(seen(rank, source, chunk));
         }
-        seen.sort(Comparator.comparingLong(piece -> piece.run().first()));
+        // Stripes are one block for each owner; parts of other layouts may join.
+        if (spec.layout() != TokenLayout.STRIPED) {
+          seen.sort(Comparator.comparingLong(piece -> piece.run().first()));
+        }
         planned.add(unit(chunk, sources, seen, row));
         row += seen.stream().mapToLong(Piece::length).sum();
       }

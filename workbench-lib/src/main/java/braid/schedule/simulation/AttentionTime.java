@@ -69,7 +69,7 @@ final class AttentionTime {
   /// of queries all keys from the first to the last that one of them sees.
   private static double multipliedPairs(Attend attend) {
     return Tokens.allPairs(attend.spec(), attend.queries(), attend.keys()).stream()
-        .mapToDouble(pair -> multipliedPairs(attend.spec(), pair.rows(), pair.keys()))
+        .mapToDouble(pair -> multipliedPairs(pair.spec(), pair.rows(), pair.keys()))
         .sum();
   }
 

@@ -5,11 +5,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.internal.selftest.AttentionOracle;
 import braid.model.AttentionSpec;
 import braid.model.DType;
+import braid.model.TokenLayout;
 import braid.model.Tokens;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class AttentionBlockTest {
@@ -100,28 +103,88 @@ class AttentionBlockTest {
             new AttentionBlock.Part(matrix(rows), matrix(rows)),
             random.nextBoolean(),
             Optional.empty());
-    var seen = new boolean[rows][keys];
-    var begun = new int[rows];
+    compare(
+        block,
+        IntStream.range(from, from + rows).toArray(),
+        IntStream.range(first, first + keys).toArray());
+  }
+
+  /// Stripes of all small sizes, by all windows: of one sequence, of sequences of unequal lengths
+  /// with padding, and with other keys than queries.
+  @Test
+  void theBlocksOfStripesDoTheSame() {
+    for (int length = 1; length <= 13; length++) {
+      var plain = AttentionSpec.of(length, 1, 1).layout(TokenLayout.STRIPED);
+      int third = length / 3;
+      for (var spec :
+          List.of(
+              plain,
+              plain.packed(0, third, third, length),
+              plain.packed(new int[] {0, third, 2 * third}, new int[] {0, length - third, length}),
+              plain.keys(2 * length + 1),
+              plain.packed(0, third, length).packedKeys(0, third + 3, length + 3))) {
+        for (int window = 0; window <= length; window++) {
+          stripes(spec.window(window));
+          stripes(spec.window(window).causal());
+        }
+      }
+    }
+  }
+
+  /// Compares the blocks of all pairs of ranks.
+  private static void stripes(AttentionSpec spec) {
+    for (int ranks = 1; ranks <= 5; ranks++) {
+      for (int rank = 0; rank < ranks; rank++) {
+        for (int owner = 0; owner < ranks; owner++) {
+          var rows = AttentionOracle.positions(spec, ranks, rank);
+          var keyRows = AttentionOracle.positions(spec, spec.packing().keys(), ranks, owner);
+          var key = matrix(keyRows.length);
+          var block =
+              new AttentionBlock(
+                  spec,
+                  matrix(rows.length),
+                  Tokens.of(spec, ranks, rank),
+                  key,
+                  key,
+                  Tokens.ofKeys(spec, ranks, owner),
+                  new AttentionBlock.Part(matrix(rows.length), matrix(rows.length)),
+                  (rank + owner) % 2 == 0,
+                  Optional.empty());
+          compare(block, rows, keyRows);
+        }
+      }
+    }
+  }
+
+  /// @param rows rows of the block's queries among those of all ranks
+  /// @param keyRows rows of its keys
+  private static void compare(AttentionBlock block, int[] rows, int[] keyRows) {
+    var spec = block.spec();
+    var seen = new boolean[rows.length][keyRows.length];
+    var begun = new int[rows.length];
     for (var one : block.bySequence()) {
       for (int row = 0; row < one.query().rows(); row++) {
         int index = block.rowOf(one) + row;
         begun[index]++;
         for (int k = 0; k < one.key().rows(); k++) {
           long ahead = k - row - one.shift();
-          boolean isWithin = spec.span() == 0 || ahead > -spec.span();
-          seen[index][block.keyOf(one) + k] |= !spec.isMasked() || (ahead <= 0 && isWithin);
+          int span = one.spec().span();
+          boolean isWithin = span == 0 || ahead > -span;
+          seen[index][block.keyOf(one) + k] |= !one.spec().isMasked() || (ahead <= 0 && isWithin);
         }
       }
     }
     var mask = AttentionOracle.mask(spec);
-    for (int row = 0; row < rows; row++) {
+    long pairs = 0;
+    for (int row = 0; row < rows.length; row++) {
       assertThat(begun[row]).isLessThanOrEqualTo(1);
       assertThat(block.continued() || begun[row] == 1).as("%s, row %d", block, row).isTrue();
-      for (int k = 0; k < keys; k++) {
-        assertThat(seen[row][k])
-            .as("%s, row %d, key %d", block, row, k)
-            .isEqualTo(block.queries().has(row) && mask.sees(from + row, first + k));
+      for (int k = 0; k < keyRows.length; k++) {
+        boolean sees = block.queries().has(row) && mask.sees(rows[row], keyRows[k]);
+        assertThat(seen[row][k]).as("%s, row %d, key %d", block, row, k).isEqualTo(sees);
+        pairs += sees ? 1 : 0;
       }
     }
+    assertThat(block.flops()).isEqualTo(4 * pairs);
   }
 }

@@ -14,7 +14,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
-import java.util.EnumMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.TreeMap;
@@ -29,7 +29,7 @@ record Sequences(
   /// Rows or keys of a tile of cuDNN.
   private static final int TILE = 128;
 
-  private static final int MOST_TILES_PER_NEEDED = 4;
+  private static final int MOST_TILES_PER_NEEDED = 8;
 
   /// Rows of a block that see any key: `count`, from `first` on.
   record Seeing(int first, int count) {
@@ -56,6 +56,18 @@ record Sequences(
     OTHER
   }
 
+  /// Packed sequences of one kind share a call.
+  ///
+  /// @param span keys that a row sees if the sequence is long; 0 for no limit. Two stripes have
+  ///   spans of two sizes at most.
+  private record Kind(Mask mask, long span) {
+    static Kind of(AttentionBlock sequence) {
+      var mask = Sequences.mask(sequence);
+      long window = mask == Mask.CAUSAL ? sequence.spec().window() : 0;
+      return new Kind(mask, window == 0 || sequence.spec().isCausal() ? window : 2 * window - 1);
+    }
+  }
+
   /// Addresses in GPU memory of tables of packed sequences.
   ///
   /// @param operands those that cuDNN reads
@@ -77,15 +89,15 @@ record Sequences(
     if (equal.isPresent()) {
       return List.of(equal.get());
     }
-    var byMask = new EnumMap<Mask, List<AttentionBlock>>(Mask.class);
+    var byKind = new LinkedHashMap<Kind, List<AttentionBlock>>();
     for (var sequence : block.bySequence()) {
-      byMask.computeIfAbsent(mask(sequence), _ -> new ArrayList<>()).add(sequence);
+      byKind.computeIfAbsent(Kind.of(sequence), _ -> new ArrayList<>()).add(sequence);
     }
     var type = type(block.spec().dtype());
     var sequences = new ArrayList<Sequences>();
-    byMask.forEach(
-        (mask, all) -> {
-          if (mask == Mask.OTHER || type.isEmpty()) {
+    byKind.forEach(
+        (kind, all) -> {
+          if (kind.mask == Mask.OTHER || type.isEmpty()) {
             sequences.addAll(alone(all));
             return;
           }
@@ -94,7 +106,8 @@ record Sequences(
               sequences.addAll(alone(some));
             } else {
               sequences.add(
-                  new Sequences(block, some, Optional.of(together(block, type.get(), mask, some))));
+                  new Sequences(
+                      block, some, Optional.of(together(block, type.get(), kind.mask, some))));
             }
           }
         });
@@ -119,7 +132,9 @@ record Sequences(
       areEqual =
           each.query().rows() == rows
               && each.key().rows() == keys
-              && (!block.spec().isMasked() || each.shift() == first.shift())
+              && each.spec().isMasked() == first.spec().isMasked()
+              && each.spec().span() == first.spec().span()
+              && (!first.spec().isMasked() || each.shift() == first.shift())
               && Seeing.of(each).count == rows
               && block.rowOf(each) == i * rows
               && block.keyOf(each) == i * keys;
@@ -195,11 +210,13 @@ record Sequences(
         all.stream().mapToInt(each -> each.key().rows()).max().orElseThrow(),
         mask == Mask.CAUSAL,
         0,
+        all.stream().mapToInt(each -> each.spec().span()).max().orElseThrow(),
         new AttentionProblem.Sequences(
             all.size(), block.query().rows(), block.key().rows(), /* areEqual= */ false));
   }
 
   /// @param shift the last key that the first row sees, if there is a mask
+  /// @param span number of keys that a row sees, if there is a mask; 0 for no limit
   private static AttentionProblem problem(
       AttentionBlock block,
       AttentionProblem.Type type,
@@ -207,6 +224,7 @@ record Sequences(
       int keys,
       boolean masked,
       long shift,
+      int span,
       AttentionProblem.Sequences sequences) {
     var spec = block.spec();
     return new AttentionProblem(
@@ -218,7 +236,7 @@ record Sequences(
         keys,
         masked,
         Math.toIntExact(masked ? shift : 0),
-        masked ? spec.span() : 0,
+        masked ? span : 0,
         spec.scale(),
         sequences,
         new Strides(gapped(block.query()), gapped(block.key()), gapped(block.value()), 0, 0, 0, 0));
@@ -261,7 +279,7 @@ record Sequences(
     }
     var one = new AttentionProblem.Sequences(1, seeing.count, keys, /* areEqual= */ true);
     return type(spec.dtype())
-        .map(type -> problem(block, type, seeing.count, keys, masked, shift, one));
+        .map(type -> problem(block, type, seeing.count, keys, masked, shift, spec.span(), one));
   }
 
   private static Optional<AttentionProblem.Type> type(DType dtype) {

@@ -9,6 +9,7 @@ import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.Matrix;
 import braid.model.AttentionSpec;
 import braid.model.DType;
+import braid.model.TokenLayout;
 import braid.model.Tokens;
 import braid.natives.cudnn.AttentionProblem;
 import braid.natives.cudnn.AttentionProblem.Strides;
@@ -187,6 +188,72 @@ class AttenderTest {
     assertThat(equal).isGreaterThan(100);
   }
 
+  /// Compares the calls of cuDNN, and the tables of our kernels, with the definition of stripes,
+  /// pair by pair. Sequences with a mask of one size share a call.
+  @Test
+  void stripesWithWindowsAreComputedOnce() {
+    var random = new Random(13);
+    int together = 0;
+    for (int i = 0; i < 3000; i++) {
+      int ranks = 2 + random.nextInt(4);
+      int end = 9 + random.nextInt(9);
+      int[] ends = {0, end, end + 20, end + 27, end + 37};
+      var plain = spec(random.nextBoolean(), random.nextInt(25)).layout(TokenLayout.STRIPED);
+      var masked =
+          switch (random.nextInt(3)) {
+            case 0 -> plain;
+            case 1 -> plain.packed(ends, new int[] {0, 19, 41, 50, 64});
+            default ->
+                AttentionSpec.of(end + 37, HEADS, HEAD_SIZE)
+                    .dtype(DType.BF16)
+                    .packed(ends)
+                    .packedKeys(0, 30, 75, 90, 103)
+                    .window(plain.window())
+                    .layout(TokenLayout.STRIPED);
+          };
+      var spec = plain.isCausal() ? masked.causal() : masked;
+      int rank = random.nextInt(ranks);
+      int owner = random.nextInt(ranks);
+      var rows = AttentionOracle.positions(spec, ranks, rank);
+      var keys = AttentionOracle.positions(spec, spec.packing().keys(), ranks, owner);
+      var block =
+          new AttentionBlock(
+              spec,
+              matrix(DType.BF16, rows.length, HEADS * HEAD_SIZE),
+              Tokens.of(spec, ranks, rank),
+              matrix(DType.BF16, keys.length, HEADS * HEAD_SIZE),
+              matrix(DType.BF16, keys.length, HEADS * HEAD_SIZE),
+              Tokens.ofKeys(spec, ranks, owner),
+              new AttentionBlock.Part(
+                  matrix(DType.FP32, rows.length, HEADS * HEAD_SIZE),
+                  matrix(DType.FP32, rows.length, HEADS)),
+              random.nextBoolean(),
+              Optional.empty());
+      var computed = new int[rows.length][keys.length];
+      var mask = AttentionOracle.mask(spec);
+      try (var arena = Arena.ofConfined()) {
+        for (var each : Sequences.of(block)) {
+          together += each.arePacked() ? 1 : 0;
+          if (each.problem().isPresent()) {
+            count(each, block, arena, computed);
+          }
+        }
+        var pairs = Attender.Pairs.of(block, arena);
+        for (int row = 0; row < rows.length; row++) {
+          for (int key = 0; key < keys.length; key++) {
+            boolean sees = mask.sees(rows[row], keys[key]);
+            assertThat(computed[row][key]).as("%s %d %d", block, row, key).isEqualTo(sees ? 1 : 0);
+            assertThat(has(pairs.seen(), row, key)).isEqualTo(sees);
+            assertThat(has(pairs.seeing(), key, row)).isEqualTo(sees);
+          }
+        }
+        assertNeverFalls(pairs.seen(), rows.length);
+        assertNeverFalls(pairs.seeing(), keys.length);
+      }
+    }
+    assertThat(together).isGreaterThan(300);
+  }
+
   /// Counts the pairs that a call computes, by its problem and its tables.
   private static void count(
       Sequences sequences, AttentionBlock block, Arena arena, int[][] computed) {
@@ -209,10 +276,8 @@ class AttenderTest {
       return;
     }
     if (!sequences.arePacked()) {
-      int row =
-          (int) (sequences.block().queries().first() - block.queries().first())
-              + sequences.rows().first();
-      int key = (int) (sequences.block().keys().first() - block.keys().first());
+      int row = block.rowOf(sequences.block()) + sequences.rows().first();
+      int key = block.keyOf(sequences.block());
       count(problem, row, sequences.rows().count(), key, sequences.block().key().rows(), computed);
       return;
     }
