@@ -184,7 +184,7 @@ class AttenderTest {
         }
       }
     }
-    assertThat(together).isGreaterThan(300);
+    assertThat(together).isGreaterThan(200);
     assertThat(equal).isGreaterThan(100);
   }
 
