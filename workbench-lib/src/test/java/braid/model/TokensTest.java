@@ -247,10 +247,10 @@ class TokensTest {
       var fetched = queries.seen(spec, keys);
       boolean any = false;
       for (long row = 0; row < keys.length(); row++) {
-        long at = row;
+        long place = row;
         long key = keys.first() + row * keys.step();
         boolean isFetched =
-            fetched.stream().anyMatch(part -> part.row() <= at && at < part.endRow());
+            fetched.stream().anyMatch(part -> part.row() <= place && place < part.endRow());
         boolean isSeen =
             LongStream.range(0, queries.count())
                 .anyMatch(query -> sees(spec, queries.at(query), key));

@@ -148,7 +148,7 @@ final class AttentionFoldChecks {
               shape.computed,
               length,
               form.packed ? seeing.address() : 0);
-      var into =
+      var target =
           new AttentionKernels.Result(
               continued ? result.address() : 0,
               (form.finished ? written : result).address(),
@@ -159,7 +159,7 @@ final class AttentionFoldChecks {
         kernels.foldStatistics(
             bench.stream(), taken, shape.first, shape.rows, shape.heads, results.address());
       } else {
-        kernels.fold(bench.stream(), taken, shape.first, shape.rows, shape.heads, size, into);
+        kernels.fold(bench.stream(), taken, shape.first, shape.rows, shape.heads, size, target);
       }
       var gotOutput = form.finished ? numbers(type, written) : floats(result.get());
       var gotLse = floats(results.get());
