@@ -49,7 +49,7 @@ class PageTest(unittest.TestCase):
         cls.addClassCleanup(cls.end_lab)
         cls.await_lab()
         cls.browser = cls.open_browser()
-        cls.addClassCleanup(cls.browser.quit)
+        cls.addClassCleanup(lambda: cls.browser.quit())
 
     @classmethod
     def write_notebooks(cls):
@@ -180,14 +180,25 @@ class PageTest(unittest.TestCase):
         self.addCleanup(self.leave)
 
     def navigate(self, address):
-        """Navigates again if a browser that has just started shows another page and sent no request."""
+        """Navigates again if a browser that has just started shows another page and sent no request, or has ended."""
+        from selenium.common.exceptions import InvalidSessionIdException, WebDriverException
+
         for attempt in range(3):
-            self.browser.get(address)
-            if self.js("return !!document.getElementById('notebook-container')"):
-                return
-            print(f"attempt {attempt + 1} of {address}: {self.page()[:2000]}")
+            try:
+                self.browser.get(address)
+                if self.js("return !!document.getElementById('notebook-container')"):
+                    return
+                shown = self.page()[:2000]
+            except InvalidSessionIdException as e:
+                shown = f"the browser has ended: {e}"
+                try:
+                    self.browser.quit()
+                except WebDriverException:
+                    pass
+                type(self).browser = self.open_browser()
+            print(f"attempt {attempt + 1} of {address}: {shown}")
             time.sleep(1)
-        self.fail(f"the browser shows no notebook; the page: {self.page()[:2000]}")
+        self.fail(f"the browser shows no notebook; {shown}")
 
     def leave(self):
         self.js("Jupyter.notebook.session.delete(); Jupyter.notebook.set_dirty(false)")

@@ -7,8 +7,8 @@ import braid.model.Tokens;
 import braid.schedule.Step.Attend;
 
 /// The time of a block of attention, and of its gradients, on a machine: two multiplications of the
-/// tiles in which anything is seen, the weights of the scores that are seen, and the partial
-/// result.
+/// tiles in which anything is seen and the weights of the scores that are seen, or reading and
+/// writing its tensors if that takes longer, and the partial result.
 final class AttentionTime {
   /// Multiplications of a block.
   private static final int PRODUCTS = 2;
@@ -25,9 +25,37 @@ final class AttentionTime {
   static double nanos(Attend attend, Hardware machine) {
     var spec = attend.spec();
     var compute = machine.compute();
-    return multiplied(attend, machine)
-        + attend.pairs() * spec.heads() / compute.weights() * 1e9
-        + (double) attend.query().rows() * spec.heads() / compute.results() * 1e9;
+    double computed =
+        multiplied(attend, machine) + attend.pairs() * spec.heads() / compute.weights() * 1e9;
+    return Math.max(computed, moved(attend, machine))
+        + (hasPartialResult(attend, machine) ? results(attend, machine) : 0);
+  }
+
+  /// Returns the time to move the tensors of a block through memory once.
+  private static double moved(Attend attend, Hardware machine) {
+    long bytes =
+        attend.query().bytes()
+            + attend.key().bytes()
+            + attend.value().bytes()
+            + attend.written().output().bytes();
+    return bytes / machine.compute().reduceBytes() * 1e9;
+  }
+
+  /// Returns whether a block adds to a partial result, or writes one. A machine that multiplies a
+  /// type of 16 bits writes the result of a single block with the products.
+  private static boolean hasPartialResult(Attend attend, Hardware machine) {
+    var type = attend.spec().dtype();
+    return attend.continued()
+        || attend.written().output().buffer().dtype() != type
+        || type.isStoredAsFp32()
+        || machine.compute().widened().containsKey(type);
+  }
+
+  private static double results(Attend attend, Hardware machine) {
+    return (double) attend.query().rows()
+        * attend.spec().heads()
+        / machine.compute().results()
+        * 1e9;
   }
 
   static double gradientFlops(Attend block) {
@@ -35,12 +63,12 @@ final class AttentionTime {
   }
 
   /// Returns the time of the gradients of a block: five multiplications instead of two, and besides
-  /// the weights the gradients of the scores.
+  /// the weights the gradients of the scores. Each tensor has a gradient of its size.
   static double gradientNanos(Attend block, Hardware machine) {
-    var compute = machine.compute();
-    return multiplied(block, machine) * GRADIENT_PRODUCTS / PRODUCTS
-        + 2 * block.pairs() * block.spec().heads() / compute.weights() * 1e9
-        + (double) block.query().rows() * block.spec().heads() / compute.results() * 1e9;
+    double computed =
+        multiplied(block, machine) * GRADIENT_PRODUCTS / PRODUCTS
+            + 2 * block.pairs() * block.spec().heads() / machine.compute().weights() * 1e9;
+    return Math.max(computed, 2 * moved(block, machine)) + results(block, machine);
   }
 
   private static double multiplied(Attend attend, Hardware machine) {
