@@ -46,6 +46,13 @@ final class AttentionChecks {
           alone(BF16, 4, 2, 128, 256, 256, true, 0, 0).fused(),
           alone(FP16, 3, 1, 64, 77, 333, false, 0, 0).fused(),
           alone(BF16, 2, 1, 64, 300, 150, true, 0, 151).fused(),
+          alone(BF16, 4, 4, 128, 128, 128, true, 0, 0).times(3),
+          alone(BF16, 4, 2, 128, 77, 77, true, 0, 0).times(5),
+          alone(FP16, 6, 2, 72, 130, 130, true, 0, 50).times(4),
+          alone(BF16, 4, 1, 64, 100, 257, true, 157, 0).times(3),
+          alone(BF16, 4, 4, 64, 60, 90, false, 0, 0).times(2),
+          alone(BF16, 4, 2, 128, 64, 64, true, 0, 0).times(6).fused(),
+          alone(BF16, 8, 8, 64, 1, 1, true, 0, 0).times(9),
           PackedProblem.of(BF16, 4, 4, 128, true, 0, 0, EQUAL),
           PackedProblem.of(BF16, 4, 2, 128, true, 0, 0, UNEQUAL),
           PackedProblem.of(FP16, 3, 1, 64, true, 0, 0, GAPS),
@@ -267,19 +274,23 @@ final class AttentionChecks {
     return memory.put(MemorySegment.ofArray(ends));
   }
 
-  /// Returns statistics as cuDNN reads them: head by head, those of packed sequences row by row.
+  /// Returns statistics as cuDNN reads them: head by head in each sequence, those of packed ones
+  /// row by row.
   private static double[] byHead(PackedProblem packed, AttentionProblem problem, double... byRow) {
-    return packed.isPacked() ? byRow : transposed(byRow, problem.heads());
+    return packed.isPacked() ? byRow : transposed(packed, problem.heads(), byRow);
   }
 
   private static double[] byRow(PackedProblem packed, AttentionProblem problem, double... stats) {
-    return packed.isPacked() ? stats : transposed(stats, problem.rows());
+    return packed.isPacked() ? stats : transposed(packed, problem.rows(), stats);
   }
 
-  private static double[] transposed(double[] matrix, int columns) {
-    int rows = matrix.length / columns;
-    var transposed = new double[matrix.length];
-    Arrays.setAll(transposed, i -> matrix[i % rows * columns + i / rows]);
+  /// Transposes the matrix of each sequence.
+  private static double[] transposed(PackedProblem packed, int columns, double... matrices) {
+    int size = matrices.length / packed.sizes().length;
+    int rows = size / columns;
+    var transposed = new double[matrices.length];
+    Arrays.setAll(
+        transposed, i -> matrices[i - i % size + i % size % rows * columns + i % size / rows]);
     return transposed;
   }
 

@@ -4,15 +4,17 @@ import braid.natives.cudnn.AttentionProblem.Sequences;
 import braid.natives.cudnn.AttentionProblem.Strides;
 import braid.natives.kernels.PlainAttention;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Random;
 import java.util.stream.IntStream;
 
 /// Attention of one or several sequences.
 ///
 /// @param one the problem of one sequence, which has its rows and keys if there is one only
+/// @param isBatch true for equal sequences without gaps, which cuDNN computes without tables
 /// @param sizes rows and keys of each sequence, and of the gap after it
 @SuppressWarnings("ArrayRecordComponent") // Never compared.
-record PackedProblem(AttentionProblem one, int[]... sizes) {
+record PackedProblem(AttentionProblem one, boolean isBatch, int[]... sizes) {
   static PackedProblem of(
       AttentionProblem.Type type,
       int heads,
@@ -26,6 +28,7 @@ record PackedProblem(AttentionProblem one, int[]... sizes) {
     return new PackedProblem(
         new AttentionProblem(
             type, heads, kvHeads, headSize, sizes[0][0], sizes[0][1], causal, shift, window, scale),
+        /* isBatch= */ false,
         sizes);
   }
 
@@ -33,17 +36,22 @@ record PackedProblem(AttentionProblem one, int[]... sizes) {
   PackedProblem fused() {
     long stride = (one.heads() + 2L * one.kvHeads()) * one.headSize();
     var strides = new Strides(stride, stride, stride, 0, stride, stride, stride);
-    return new PackedProblem(one.with(strides), sizes);
+    return new PackedProblem(one.with(strides), isBatch, sizes);
+  }
+
+  /// Returns as many of the same sequence.
+  PackedProblem times(int count) {
+    return new PackedProblem(one, true, Collections.nCopies(count, sizes[0]).toArray(int[][]::new));
   }
 
   boolean isPacked() {
-    return sizes.length > 1;
+    return sizes.length > 1 && !isBatch;
   }
 
   /// Returns the problem that cuDNN solves.
   AttentionProblem problem() {
     if (!isPacked()) {
-      return one;
+      return isBatch ? one.times(sizes.length) : one;
     }
     return new AttentionProblem(
         one.type(),
@@ -131,7 +139,7 @@ record PackedProblem(AttentionProblem one, int[]... sizes) {
   public String toString() {
     return (isPacked()
             ? "%s, rows and keys and gaps %s".formatted(one, Arrays.deepToString(sizes))
-            : one.toString())
+            : problem().toString())
         + (one.strides().equals(Strides.NONE) ? "" : ", fused");
   }
 }
