@@ -131,18 +131,19 @@ public final class Cudnn implements AutoCloseable {
         .or(() -> packedRefusal(key.problem, key.direction));
   }
 
-  /// Returns why cuDNN is not asked for packed sequences; empty if it is or if there is one.
+  /// Returns why cuDNN is not asked for several sequences; empty if it is or if there is one.
   static Optional<String> packedRefusal(AttentionProblem problem, Direction direction) {
-    if (!problem.sequences().arePacked()) {
-      return Optional.empty();
+    boolean several = problem.sequences().count() > 1;
+    boolean isForward = direction == Direction.FORWARD;
+    if (several && isForward && problem.rows() == 1 && problem.heads() != problem.kvHeads()) {
+      // cuDNN accepts them, but writes the statistics of the first head of each group only if they
+      // have tables; equal ones were not tried.
+      return Optional.of(
+          "packed sequences of one row each must have a head of key and value per head but have %d per %d heads"
+              .formatted(problem.kvHeads(), problem.heads()));
     }
-    if (direction == Direction.FORWARD) {
-      // cuDNN accepts the others, but writes the statistics of the first head of each group only.
-      return problem.rows() == 1 && problem.heads() != problem.kvHeads()
-          ? Optional.of(
-              "packed sequences of one row each must have a head of key and value per head but have %d per %d heads"
-                  .formatted(problem.kvHeads(), problem.heads()))
-          : Optional.empty();
+    if (isForward || !problem.sequences().arePacked()) {
+      return Optional.empty();
     }
     // cuDNN accepts other sizes, but leaves out part of the query's gradient if its fp32 sum is
     // packed.
