@@ -284,22 +284,24 @@ def attend(w, form, tokens):
 
 def attend_packed(w):
     """Times causal attention to packed sequences, eagerly."""
-    from torch.nn.attention.varlen import varlen_attn
-
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError as e:  # PyTorch before 2.10 has none; the other workloads go on.
+        left_out(w, "varlen_attn", e)
+        return
     ends = torch.tensor(w["ends"], device=device, dtype=torch.int32)
     longest = max(b - a for a, b in zip(w["ends"], w["ends"][1:]))
     query, key, value, output_gradient = (normal(w["tokens"], w["heads"], w["headSize"]) for _ in range(4))
     inputs = [each.requires_grad_(w["backward"]) for each in (query, key, value)]
 
-    def forward(**causal):
-        return varlen_attn(query, key, value, ends, ends, longest, longest, **causal)
-
     # Before 2.11 a flag was what a window of (-1, 0) is now.
     takes_window = "window_size" in inspect.signature(varlen_attn).parameters
     causal = {"window_size": (-1, 0)} if takes_window else {"is_causal": True}
-    step = lambda: forward(**causal)
-    if w["backward"]:
-        step = lambda: torch.autograd.grad(forward(**causal), inputs, output_gradient)
+
+    def step():
+        output = varlen_attn(query, key, value, ends, ends, longest, longest, **causal)
+        return torch.autograd.grad(output, inputs, output_gradient) if w["backward"] else output
+
     bench(w, "varlen_attn", step, graphs=False)
 
 

@@ -113,7 +113,7 @@ public final class AttentionArguments {
       float scale,
       long earlier) {
     check(query, key, value, output, lse, heads);
-    if (earlier == output.address() && output.type().stored() != ElementType.FP32) {
+    if (earlier != 0 && earlier == output.address() && output.type().stored() != ElementType.FP32) {
       throw new IllegalArgumentException(
           "attention continues an output in FP32 but it was " + output.type());
     }

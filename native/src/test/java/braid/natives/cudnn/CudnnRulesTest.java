@@ -48,4 +48,21 @@ class CudnnRulesTest {
             AttentionProblem.Strides.NONE);
     assertThat(Cudnn.packedRefusal(problem, direction).orElse(null)).isEqualTo(refusal);
   }
+
+  /// A batch is computed as one sequence is, but for what was not tried.
+  @ParameterizedTest
+  @CsvSource({
+    "1, 1, FORWARD, true",
+    "1, 2, FORWARD, false",
+    "9, 1, FORWARD, false",
+    "9, 1, BACKWARD, false",
+    "9, 1, DETERMINISTIC_BACKWARD, false"
+  })
+  void equalSequencesAreRefusedForOneRowOfGroupedHeadsOnly(
+      int rows, int kvHeads, Direction direction, boolean isRefused) {
+    var one =
+        new AttentionProblem(AttentionProblem.Type.BF16, 2, kvHeads, 40, rows, rows, true, 0, 0, 1);
+    assertThat(Cudnn.packedRefusal(one.times(3), direction).isPresent()).isEqualTo(isRefused);
+    assertThat(Cudnn.packedRefusal(one, direction)).isEmpty();
+  }
 }

@@ -15,17 +15,22 @@ class AttentionArgumentsTest {
   private static final Mask CAUSAL = new Mask(0, 0, true, 0);
 
   private static AttentionArguments of(ElementType type, ElementType out, int size, long query) {
+    return of(type, new Rows(0x60000, out, 300, 6L * size), size, query, 0);
+  }
+
+  private static AttentionArguments of(
+      ElementType type, Rows output, int size, long query, long earlier) {
     long stride = 6L * size;
     return AttentionArguments.of(
-        new Rows(query, type, 300, stride),
+        new Rows(query, type, output.count(), stride),
         new Rows(0x20000, type, 500, stride),
         new Rows(0x40000, type, 500, stride),
-        new Rows(0x60000, out, 300, stride),
-        new Rows(0x80000, ElementType.FP32, 300, 6),
+        output,
+        new Rows(0x80000, ElementType.FP32, output.count(), 6),
         new Heads(6, 1, size),
         CAUSAL,
         0.125f,
-        0);
+        earlier);
   }
 
   @Test
@@ -51,6 +56,17 @@ class AttentionArgumentsTest {
         assertThat(AttentionKernels.names()).contains(of(type, ElementType.FP32, size, 0).kernel());
       }
     }
+  }
+
+  /// Earlier keys have their output in fp32: it may be elsewhere if the output is in 16 bits.
+  @Test
+  void anOutputIn16BitsIsNotContinuedInPlace() {
+    var output = new Rows(0x60000, ElementType.BF16, 300, 6 * 64);
+    assertThat(of(ElementType.BF16, output, 64, 0x1000, 0x90000).launches()).hasSize(1);
+    assertThatThrownBy(() -> of(ElementType.BF16, output, 64, 0x1000, output.address()))
+        .hasMessage("attention continues an output in FP32 but it was BF16");
+    var empty = new Rows(0, ElementType.BF16, 0, 6 * 64);
+    assertThat(of(ElementType.BF16, empty, 64, 0x1000, 0).blocks()).isZero();
   }
 
   @Test

@@ -87,12 +87,13 @@ record Sequences(
   /// Returns the sequences of a block, with those together that cuDNN can compute in one call. The
   /// problem of one alone is empty if it sees no key or is of another type than cuDNN's.
   static List<Sequences> of(AttentionBlock block) {
-    var equal = equal(block);
+    var bySequence = block.bySequence();
+    var equal = equal(block, bySequence);
     if (equal.isPresent()) {
       return List.of(equal.get());
     }
     var byKind = new LinkedHashMap<Kind, List<AttentionBlock>>();
-    for (var sequence : block.bySequence()) {
+    for (var sequence : bySequence) {
       byKind.computeIfAbsent(Kind.of(sequence), _ -> new ArrayList<>()).add(sequence);
     }
     var type = type(block.spec().dtype());
@@ -118,8 +119,7 @@ record Sequences(
 
   /// Returns all sequences of a block if they have equal numbers of rows and of keys, equal masks,
   /// and all rows and keys of the block: cuDNN then needs no tables.
-  private static Optional<Sequences> equal(AttentionBlock block) {
-    var all = block.bySequence();
+  private static Optional<Sequences> equal(AttentionBlock block, List<AttentionBlock> all) {
     if (all.size() < 2) {
       return Optional.empty();
     }
